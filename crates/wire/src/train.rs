@@ -4,7 +4,8 @@ use crate::segment::{Flags, Segment};
 
 /// The segments that `joined` stands for: each has `size` bytes of payload, the last one possibly
 /// fewer. PSH and FIN belong to the last. CWR stays on all: it may be part of a counter (RFC 9768),
-/// and as an answer to marks (RFC 3168) it means the same on each. A `size` of zero stands for no cutting.
+/// and as an answer to marks (RFC 3168) it means the same on each. A `size` of zero stands for no
+/// cutting.
 pub fn cut(joined: Segment<'_>, size: usize) -> Train<'_> {
     let size = if size == 0 { usize::MAX } else { size };
     Train {

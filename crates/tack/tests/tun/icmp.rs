@@ -5,8 +5,11 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
+use tack::Config;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use crate::forwarder::{Link, NEAR, clean};
 use crate::pattern::exchange;
 use crate::world::{host, ip, isolated, options, sysctl};
 
@@ -65,6 +68,49 @@ fn packet_too_big_makes_segments_smaller() {
             assert_eq!(ours.stats().mss, mss);
         }
         assert!(client.carrier_stats().path_errors >= 2);
+    });
+}
+
+/// The kernel as peer behind a router whose link grows: the router names a size, and when that has
+/// been believed for as long as it is to be, probes find what the link takes by then.
+#[test]
+fn a_link_that_grows_is_noticed() {
+    isolated(|| async {
+        let link = Link::new([clean(), clean()], 1, Box::new(|_, _| true));
+        let endpoint = host(options(2));
+        run("ip route add 10.80.1.0/24 via 10.80.0.2");
+        let output = Command::new("ip")
+            .args(["-o", "addr", "show", "to", NEAR])
+            .output();
+        let output = String::from_utf8(output.unwrap().stdout).unwrap();
+        let device = output.split_whitespace().nth(1).unwrap().to_owned();
+        let set_mtu = |mtu: u16| run(&format!("ip link set {device} mtu {mtu}"));
+        let listener = link.far(|| std::net::TcpListener::bind("10.80.1.1:0").unwrap());
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        let config = Config {
+            mtu_raise: Duration::from_millis(200),
+            ..Config::default()
+        };
+        set_mtu(1300);
+        let connect = endpoint.connect(listener.local_addr().unwrap());
+        let connect = connect.config(config);
+        let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+        let (mut ours, (mut theirs, _)) = (ours.unwrap(), theirs.unwrap());
+        let mut buffer = vec![0; 64 << 10];
+        let mut pump = async |ours: &mut tack::Stream| {
+            ours.write_all(&[7; 64 << 10]).await.unwrap();
+            theirs.read_exact(&mut buffer).await.unwrap();
+            ours.stats().mss
+        };
+        // 52 bytes of headers with timestamps. A search ends within eight bytes.
+        while pump(&mut ours).await > 1300 - 52 {}
+        set_mtu(1400);
+        while pump(&mut ours).await < 1400 - 52 - 8 {}
+        assert!(ours.stats().mss <= 1400 - 52);
+        set_mtu(1500);
+        while pump(&mut ours).await < 1500 - 52 {}
+        exchange(&mut ours, &mut theirs, 200_000).await;
     });
 }
 

@@ -144,6 +144,9 @@ impl Connection {
         event.echoed = self.fresh_echo(segment, event.advanced);
         event.delivery = self.mark_delivered(event.arrived, ack, event.echoed);
         event.duplicate = self.take_duplicate_report().or(event.delivery.needless);
+        if self.mtu.on_delivered(event.now, event.delivery.longest) {
+            self.on_segment_size_changed();
+        }
         if event.advanced {
             self.snd.una = ack;
             self.queue.release_to(ack);

@@ -61,7 +61,24 @@ impl Connection {
         if detection.asks {
             self.due.add(Due::Retransmission);
         }
-        detection.lost
+        detection.lost - self.take_lost_probe(now, detection.lost)
+    }
+
+    /// Bytes of the probe of a larger segment size, if it is among the `lost` bytes newly lost, and
+    /// alone: then its size is what kept it, and nothing is said of congestion (RFC 8899 §3, item
+    /// 7).
+    fn take_lost_probe(&mut self, now: Instant, lost: u64) -> u64 {
+        let Some(probe) = self.mtu.probe().filter(|probe| self.log.is_lost(probe)) else {
+            return 0;
+        };
+        let len = probe.end - probe.start;
+        let alone = lost == len && self.log.lost_bytes() == len && self.recovery.is_idle();
+        self.mtu.on_probe_lost(now, alone);
+        if !alone {
+            return 0;
+        }
+        self.recovery.excuse(len);
+        len
     }
 
     /// Loss detection for a peer without SACK. Returns the bytes newly lost.

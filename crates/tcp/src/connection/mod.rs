@@ -46,7 +46,7 @@ use crate::ack::feedback::SackReader;
 use crate::cc::{self, CongestionController};
 use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
-use crate::mtu::PathMtu;
+use crate::mtu::{PathMtu, Told};
 use crate::pacing::Pacer;
 use crate::rate::estimator::RateEstimator;
 use crate::recovery::episodes::LossRecovery;
@@ -188,7 +188,7 @@ impl Connection {
 
     fn new(config: &Config, identity: Identity, now: Instant) -> Self {
         let seed = identity.seed;
-        let mtu = PathMtu::new(config.mss, config.carrier.overhead);
+        let mtu = PathMtu::new(config.mss, config.carrier.overhead, config.mtu_raise);
         let mss = u64::from(mtu.mss());
         let init = cc::Init {
             now,
@@ -239,14 +239,16 @@ impl Connection {
     /// The path reported (ICMP "packet too big") that IP packets longer than `mtu` bytes do not
     /// fit.
     pub fn handle_path_mtu(&mut self, now: Instant, mtu: u16) {
-        if self.mtu.on_path_mtu(mtu) {
-            self.on_segment_size_changed();
-            // What was too long is lost for certain, and not by congestion (RFC 1191 §6.5).
-            let lost = self.log.mark_lost_longer_than(self.max_payload());
-            self.recovery.on_marked_lost(lost);
-            self.trace_losses(now);
-            self.timers.stop(Timer::Probe);
+        match self.mtu.on_path_mtu(now, mtu) {
+            Told::Nothing => return,
+            Told::Lower => self.on_segment_size_changed(),
+            Told::ProbeRefused => {}
         }
+        // What was too long is lost for certain, and not by congestion (RFC 1191 §6.5).
+        let lost = self.log.mark_lost_longer_than(self.max_payload());
+        self.recovery.on_marked_lost(lost);
+        self.trace_losses(now);
+        self.timers.stop(Timer::Probe);
     }
 
     /// The next thing that happened.

@@ -283,6 +283,9 @@ impl Connection {
         if lost {
             self.rtt.on_syn_timeout();
         }
+        if let Some(base) = self.config.base_mss {
+            self.mtu.begin_with(now, base);
+        }
         let mss = u64::from(self.mtu.mss()) - self.data_options_len();
         let segments = if lost {
             1

@@ -157,7 +157,8 @@ impl Connection {
         // The first segment says how long all are; the last may be shorter.
         while segments < batch.max_segments {
             let Some(plan) = self.decide(now) else { break };
-            if plan.kind == Kind::New && self.audit.is_due(self.may_audit(&plan)) {
+            let is_probe = plan.probes.is_some();
+            if plan.kind == Kind::New && !is_probe && self.audit.is_due(self.may_audit(&plan)) {
                 self.keep_back(now, &plan);
                 continue;
             }
@@ -170,6 +171,9 @@ impl Connection {
                 break;
             }
             self.account(now, &plan);
+            if let Some(size) = plan.probes {
+                self.mtu.on_probe_sent(size, plan.range.clone());
+            }
             self.encode(now, &plan, batch);
             if kind_codepoint == Ecn::Ect0 {
                 self.ecn.on_capable_sent();
@@ -179,7 +183,8 @@ impl Connection {
                 codepoint = kind_codepoint;
             }
             segments += 1;
-            if len + batch.prefix < size {
+            // A probe that the carrier refuses takes no others with it.
+            if len + batch.prefix < size || is_probe {
                 break;
             }
         }
@@ -250,6 +255,7 @@ impl Connection {
                 kind: Kind::New,
                 range,
                 forced: true,
+                probes: None,
             };
             let len = self.encoded_len(&plan) + batch.prefix;
             self.account(now, &plan);

@@ -238,6 +238,11 @@ impl LossRecovery {
         self.total_lost += bytes;
     }
 
+    /// So many bytes that were marked lost are no sign of congestion.
+    pub(crate) fn excuse(&mut self, bytes: u64) {
+        self.total_lost -= bytes;
+    }
+
     /// Loss detection for a peer without SACK (RFC 5681 §3.2, RFC 6582 §3.2).
     pub(crate) fn on_plain_ack(&mut self, ack: &PlainAck, log: &mut SentLog) -> PlainLoss {
         let loss = if ack.acked > 0 {

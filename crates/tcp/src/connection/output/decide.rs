@@ -27,11 +27,15 @@ impl Connection {
                 kind: Kind::Retransmission,
                 range: self.fit(range),
                 forced: true,
+                probes: None,
             });
         }
         if self.due.take(Due::LossProbe)
             && let Some(plan) = self.decide_probe(now)
         {
+            return Some(plan);
+        }
+        if let Some(plan) = self.decide_size_probe(now) {
             return Some(plan);
         }
         let held = self.recovery.new_data_allowance();
@@ -77,6 +81,31 @@ impl Connection {
             kind,
             range,
             forced: false,
+            probes: None,
+        })
+    }
+
+    /// A segment longer than others, where the path may carry it (RFC 4821 §7.3 to 7.5): only while
+    /// nothing is lost, and with enough behind it that its loss is found without a timeout.
+    fn decide_size_probe(&mut self, now: Instant) -> Option<Plan> {
+        let size = self.mtu.probe_due(now)?;
+        let len = u64::from(size) - self.data_options_len();
+        let behind = len + 4 * self.max_payload();
+        let end = self.queue.end().min(self.window.edge());
+        let is_calm = self.state == State::Established
+            && self.hears_sack()
+            && self.recovery.is_idle()
+            && self.log.lost_bytes() == 0
+            && end >= self.snd.nxt + behind
+            && self.flight_limit() >= self.bytes_in_flight() + behind;
+        if !is_calm || self.pacer.wait(now).is_some() {
+            return None;
+        }
+        Some(Plan {
+            kind: Kind::New,
+            range: self.snd.nxt..self.snd.nxt + len,
+            forced: false,
+            probes: Some(size),
         })
     }
 
@@ -106,6 +135,7 @@ impl Connection {
                 kind: Kind::New,
                 range: fresh,
                 forced: true,
+                probes: None,
             });
         }
         // One that left before the options grew does not fit; then it is the timeout's, which cuts
@@ -120,6 +150,7 @@ impl Connection {
             kind: Kind::Retransmission,
             range,
             forced: true,
+            probes: None,
         })
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) range: Range<StreamOffset>,
     /// It is a tail loss probe or follows a timeout: windows of ours do not hold it back.
     pub(super) forced: bool,
+    /// It probes for a larger segment size, this one.
+    pub(super) probes: Option<u16>,
 }
 
 /// What was appended to a batch.

@@ -188,6 +188,11 @@ impl SentLog {
         self.sacked.clear();
     }
 
+    /// All of `range` is marked lost, and its retransmission has not left.
+    pub(crate) fn is_lost(&self, range: &Range<StreamOffset>) -> bool {
+        self.lost.contains(range)
+    }
+
     /// The lowest segment marked lost whose retransmission has not left.
     #[inline]
     pub(crate) fn first_lost(&self) -> Option<Range<StreamOffset>> {

@@ -1,0 +1,480 @@
+//! The segment size: the peer's MSS, our own cap, and what the path turns out to carry.
+//!
+//! Lower bounds come from ICMP (RFC 8201, RFC 1191) where the carrier delivers it, and from
+//! silence: a path that drops large packets silently is recognised when only large
+//! segments time out (RFC 4821 §7.7, RFC 8899 "black hole detection").
+//!
+//! Silence proves little: a path that was down for a while looks the same. So the former size is
+//! tried again, once. If that fails too, and ten minutes after the path itself had named a size, a
+//! search begins for what it carries. It probes with single segments, whose loss is no sign of
+//! congestion (`search.rs`). A connection whose segments were never made smaller searches nothing,
+//! unless it began with a size of its own choice (`Config::base_mss`).
+
+mod search;
+
+use core::ops::Range;
+use core::time::Duration;
+
+use tack_base::{Instant, StreamOffset};
+
+use search::Search;
+
+/// Segment sizes after verdicts of a black hole (RFC 4821 §7.2: 1024-byte probes nearly always
+/// pass; 536 is what every IPv4 host takes).
+const FALLBACKS: [u16; 2] = [1024, 536];
+/// Timeouts in a row of large segments after which the next one makes the path suspect: of a size
+/// that came through before, and of one that never did, though the handshake did.
+const SUSPICIOUS_TIMEOUTS: u32 = 2;
+const SUSPICIOUS_FIRST_TIMEOUTS: u32 = 1;
+/// Wait before the former size is tried again.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+/// A trial that lasted so long without a timeout has succeeded.
+const TRIAL: Duration = Duration::from_secs(60);
+
+/// Segment size of one connection. Payload bytes before options, as in the MSS option.
+#[derive(Debug)]
+pub(crate) struct PathMtu {
+    /// What leaves at most now.
+    cap: u16,
+    /// What both ends take.
+    limit: u16,
+    /// How long a size that the path named is believed, and how long a search that is over stays
+    /// so.
+    raise: Duration,
+    search: Option<Search>,
+    /// Bytes of headers below TCP.
+    overhead: u16,
+    timeouts: u32,
+    /// Longest segment that came through, bytes of payload.
+    longest: u64,
+    suspicion: Option<Suspicion>,
+}
+
+/// What a report of the path's MTU comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    Nothing,
+    /// Segments are smaller from now on.
+    Lower,
+    /// Only a probe was too long.
+    ProbeRefused,
+}
+
+/// A size that was given up because of silence.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    former: u16,
+    /// What takes its place.
+    fallback: u16,
+    /// When it was given up, or, in a trial, when that began.
+    since: Instant,
+    in_trial: bool,
+    /// Something arrived since the fallback took its place.
+    proven: bool,
+}
+
+impl PathMtu {
+    /// At most `mss`; `overhead` bytes of headers lie below TCP.
+    pub(crate) fn new(mss: u16, overhead: u16, raise: Duration) -> Self {
+        Self {
+            cap: mss.max(MIN_MSS),
+            limit: mss.max(MIN_MSS),
+            raise,
+            search: None,
+            overhead,
+            timeouts: 0,
+            longest: 0,
+            suspicion: None,
+        }
+    }
+
+    /// Current segment size, before options.
+    #[inline]
+    pub(crate) fn mss(&self) -> u16 {
+        self.cap
+    }
+
+    /// The peer's SYN announced `mss`; absent means 536 (RFC 9293 MUST-15).
+    pub(crate) fn on_peer_mss(&mut self, mss: Option<u16>) {
+        self.limit = self.limit.min(mss.unwrap_or(536).max(MIN_MSS));
+        self.cap = self.cap.min(self.limit);
+    }
+
+    /// Begins with segments of at most `base`, and searches for larger ones at once.
+    pub(crate) fn begin_with(&mut self, now: Instant, base: u16) {
+        let base = base.max(MIN_MSS);
+        if base < self.cap {
+            self.cap = base;
+            self.search = Some(Search::new(self.limit + 1, now));
+        }
+    }
+
+    /// The path takes IP packets of at most `mtu` bytes.
+    pub(crate) fn on_path_mtu(&mut self, now: Instant, mtu: u16) -> Told {
+        let mss = mtu.saturating_sub(self.overhead + 20).max(MIN_MSS);
+        if let Some(suspicion) = &mut self.suspicion {
+            suspicion.former = suspicion.former.min(mss);
+        }
+        if mss < self.cap {
+            self.cap = mss;
+            self.search = Some(Search::new(self.limit + 1, now + self.raise));
+            return Told::Lower;
+        }
+        let refused = self
+            .search
+            .as_mut()
+            .is_some_and(|search| search.on_told(now, mss));
+        self.conclude(now);
+        if refused {
+            Told::ProbeRefused
+        } else {
+            Told::Nothing
+        }
+    }
+
+    /// Segment size of the probe that may leave now.
+    #[inline]
+    pub(crate) fn probe_due(&self, now: Instant) -> Option<u16> {
+        let search = self.search.as_ref()?;
+        if self.suspicion.is_some() {
+            return None;
+        }
+        search.due(now, self.cap)
+    }
+
+    /// A probe of segment size `size` left.
+    pub(crate) fn on_probe_sent(&mut self, size: u16, range: Range<StreamOffset>) {
+        if let Some(search) = &mut self.search {
+            search.on_sent(size, range);
+        }
+    }
+
+    /// What the probe in flight carries.
+    #[inline]
+    pub(crate) fn probe(&self) -> Option<Range<StreamOffset>> {
+        self.search.as_ref()?.in_flight().cloned()
+    }
+
+    /// The probe got lost; `alone` says that nothing else did.
+    pub(crate) fn on_probe_lost(&mut self, now: Instant, alone: bool) {
+        if let Some(search) = &mut self.search {
+            search.on_lost(now, alone);
+        }
+        self.conclude(now);
+    }
+
+    /// A segment with `len` positions arrived, the longest of an acknowledgement. True when that
+    /// raises the segment size.
+    #[inline]
+    pub(crate) fn on_delivered(&mut self, now: Instant, len: u64) -> bool {
+        let Some(search) = &mut self.search else {
+            return false;
+        };
+        let Some(size) = search.on_delivered(now, len) else {
+            return false;
+        };
+        let raised = size > self.cap;
+        self.cap = self.cap.max(size);
+        self.conclude(now);
+        raised
+    }
+
+    /// A search that found what there is to find rests.
+    fn conclude(&mut self, now: Instant) {
+        let cap = self.cap;
+        if self
+            .search
+            .as_ref()
+            .is_some_and(|search| search.is_over(cap))
+        {
+            let again = Search::new(self.limit + 1, now + self.raise);
+            self.search = Some(again).filter(|_| cap < self.limit);
+        }
+    }
+
+    /// A segment of `len` bytes timed out. True when that lowers the segment size.
+    pub(crate) fn on_timeout(&mut self, now: Instant, len: u64) -> bool {
+        // A probe that waited for a timeout says nothing (RFC 4821 §7.7), and does not make the
+        // path suspect, which carries the others.
+        let raise = self.raise;
+        if let Some(search) = &mut self.search
+            && search.pause(now + raise)
+            && len > u64::from(self.cap)
+        {
+            return false;
+        }
+        if let Some(suspicion) = self.suspicion.filter(|suspicion| suspicion.in_trial) {
+            if now.saturating_since(suspicion.since) >= TRIAL {
+                self.suspicion = None;
+            } else if len > u64::from(suspicion.fallback) {
+                // One may be lost as others are.
+                self.timeouts += 1;
+                if self.timeouts <= SUSPICIOUS_FIRST_TIMEOUTS {
+                    return false;
+                }
+                self.suspicion = None;
+                self.search = Some(Search::new(suspicion.former, now));
+                self.cap = self.cap.min(suspicion.fallback);
+                self.timeouts = 0;
+                return true;
+            }
+        }
+        // The segment that is stuck must come out smaller, whatever others may be.
+        let fits = |fallback: &u16| *fallback < self.cap && u64::from(*fallback) < len;
+        let Some(fallback) = FALLBACKS.into_iter().find(fits) else {
+            self.timeouts = 0;
+            return false;
+        };
+        self.timeouts += 1;
+        // A fallback that nothing has come through yet is as suspect as what it stands for.
+        let suspected = self
+            .suspicion
+            .is_some_and(|suspicion| !suspicion.in_trial && !suspicion.proven);
+        let patience = if len <= self.longest {
+            SUSPICIOUS_TIMEOUTS
+        } else {
+            SUSPICIOUS_FIRST_TIMEOUTS
+        };
+        if self.timeouts <= patience && !suspected {
+            return false;
+        }
+        self.timeouts = 0;
+        let former = self.suspicion.map_or(self.cap, |earlier| earlier.former);
+        self.suspicion = Some(Suspicion {
+            former,
+            fallback,
+            since: now,
+            in_trial: false,
+            proven: false,
+        });
+        self.cap = fallback;
+        true
+    }
+
+    /// Something was acknowledged, segments of `longest` bytes at most: the path lives. True when
+    /// that raises the segment size.
+    #[inline]
+    pub(crate) fn on_progress(&mut self, now: Instant, longest: u64) -> bool {
+        self.timeouts = 0;
+        self.longest = self.longest.max(longest);
+        let Some(suspicion) = &mut self.suspicion else {
+            return false;
+        };
+        suspicion.proven = true;
+        if suspicion.in_trial && longest > u64::from(suspicion.fallback) {
+            // It comes through: the silence was that of a path which lost everything, or much.
+            self.suspicion = None;
+            return false;
+        }
+        if suspicion.in_trial || now.saturating_since(suspicion.since) < FIRST_WAIT {
+            return false;
+        }
+        suspicion.in_trial = true;
+        suspicion.since = now;
+        let raised = suspicion.former > self.cap;
+        self.cap = self.cap.max(suspicion.former);
+        raised
+    }
+}
+
+/// Smaller announcements are hostile: they would make every byte cost a header (Linux: 48 and up).
+const MIN_MSS: u16 = 88;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const INCONCLUSIVE: Duration = Duration::from_secs(1);
+
+    const NOW: Instant = Instant::from_millis(1_000_000);
+
+    const RAISE: Duration = Duration::from_secs(600);
+
+    fn path() -> PathMtu {
+        PathMtu::new(1460, 20, RAISE)
+    }
+
+    /// Searches until nothing is due at `now`, on a path that carries `carries`. Returns the sizes
+    /// of the probes.
+    fn search(mtu: &mut PathMtu, now: Instant, carries: u16) -> Vec<u16> {
+        let mut sizes = Vec::new();
+        let at = StreamOffset(1);
+        while let Some(size) = mtu.probe_due(now) {
+            sizes.push(size);
+            mtu.on_probe_sent(size, at..at + u64::from(size));
+            assert_eq!(mtu.probe_due(now), None, "one at a time");
+            if size <= carries {
+                assert!(mtu.on_delivered(now, size.into()));
+            } else {
+                mtu.on_probe_lost(now, true);
+            }
+        }
+        sizes
+    }
+
+    /// RFC 8899 §5.1.1: ten minutes after the path named a size a larger one is looked for.
+    #[test]
+    fn a_size_that_the_path_named_is_believed_for_a_while() {
+        let mut mtu = path();
+        assert_eq!(mtu.on_path_mtu(NOW, 1300), Told::Lower);
+        let later = NOW + RAISE;
+        assert_eq!(mtu.probe_due(later - Duration::from_nanos(1)), None);
+        assert_eq!(search(&mut mtu, later, 1460), [1460]);
+        assert_eq!((mtu.mss(), mtu.probe_due(later + RAISE)), (1460, None));
+    }
+
+    /// A path between the two: each size gets three chances, and the search ends close below.
+    #[test]
+    fn what_the_path_carries_is_found() {
+        for carries in [1260, 1261, 1300, 1333, 1459] {
+            let mut mtu = path();
+            mtu.on_path_mtu(NOW, 1300);
+            let probes = search(&mut mtu, NOW + RAISE, carries);
+            assert!(
+                (carries - 8..=carries).contains(&mtu.mss()),
+                "{carries}: {}",
+                mtu.mss()
+            );
+            assert!(probes.len() <= 20, "{probes:?}");
+            assert_eq!(mtu.probe_due(NOW + RAISE), None);
+            assert_eq!(
+                mtu.probe_due(NOW + RAISE * 2),
+                Some(1460),
+                "and again later"
+            );
+        }
+    }
+
+    #[test]
+    fn a_search_from_a_base_begins_at_once() {
+        let mut mtu = path();
+        mtu.begin_with(NOW, 1200);
+        assert_eq!(mtu.mss(), 1200);
+        assert_eq!(search(&mut mtu, NOW, 1460), [1460]);
+        let mut mtu = path();
+        mtu.begin_with(NOW, 1460);
+        assert_eq!(mtu.probe_due(NOW), None, "nothing to be found");
+    }
+
+    /// A router that names the size ends the guessing.
+    #[test]
+    fn a_probe_that_a_router_refuses_is_not_lost_in_vain() {
+        let mut mtu = path();
+        mtu.begin_with(NOW, 1000);
+        let at = StreamOffset(1);
+        mtu.on_probe_sent(mtu.probe_due(NOW).unwrap(), at..at + 1460);
+        assert_eq!(mtu.on_path_mtu(NOW, 1400), Told::ProbeRefused);
+        assert_eq!(search(&mut mtu, NOW, 1360), [1360]);
+        assert_eq!(mtu.mss(), 1360);
+    }
+
+    /// Other losses, and timeouts, are about the path, not about the size.
+    #[test]
+    fn losses_of_others_say_nothing_of_a_size() {
+        let mut mtu = path();
+        mtu.begin_with(NOW, 1000);
+        let at = StreamOffset(1);
+        for round in 0..10 {
+            let now = NOW + INCONCLUSIVE * round;
+            mtu.on_probe_sent(mtu.probe_due(now).unwrap(), at..at + 1460);
+            mtu.on_probe_lost(now, false);
+            assert_eq!(mtu.probe_due(now), None);
+        }
+        let now = NOW + INCONCLUSIVE * 10;
+        mtu.on_probe_sent(mtu.probe_due(now).unwrap(), at..at + 1460);
+        assert!(!mtu.on_timeout(now, 1460));
+        assert_eq!((mtu.mss(), mtu.probe()), (1000, None));
+        assert_eq!(mtu.probe_due(now + RAISE), Some(1460));
+    }
+
+    fn suspected() -> PathMtu {
+        let mut mtu = path();
+        assert!(!mtu.on_progress(NOW, 1460));
+        assert!(!mtu.on_timeout(NOW, 1460));
+        assert!(!mtu.on_timeout(NOW, 1460));
+        assert!(mtu.on_timeout(NOW, 1460));
+        assert_eq!(mtu.mss(), 1024);
+        mtu
+    }
+
+    #[test]
+    fn black_holes_are_recognised_by_large_timeouts_only() {
+        let mut mtu = suspected();
+        for _ in 0..10 {
+            assert!(!mtu.on_timeout(NOW, 100));
+        }
+    }
+
+    #[test]
+    fn a_size_that_never_came_through_is_suspected_sooner() {
+        let mut mtu = path();
+        assert!(!mtu.on_progress(NOW, 900));
+        assert!(!mtu.on_timeout(NOW, 1460));
+        assert!(mtu.on_timeout(NOW, 1460));
+        assert_eq!(mtu.mss(), 1024);
+    }
+
+    #[test]
+    fn a_fallback_that_carries_nothing_is_given_up_at_once() {
+        let mut mtu = suspected();
+        assert!(mtu.on_timeout(NOW, 1024));
+        assert_eq!(mtu.mss(), 536);
+        // One that carried something has to be suspected anew.
+        let mut mtu = suspected();
+        assert!(!mtu.on_progress(NOW, 0));
+        assert!(!mtu.on_timeout(NOW, 1024));
+    }
+
+    #[test]
+    fn a_stuck_tail_comes_out_smaller() {
+        let mut mtu = path();
+        let lowered = (0..3).any(|_| mtu.on_timeout(NOW, 562));
+        assert_eq!((lowered, mtu.mss()), (true, 536));
+    }
+
+    #[test]
+    fn the_former_size_is_tried_again() {
+        let mut mtu = suspected();
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(4), 0));
+        // An outage: from now on all is well, and a timeout much later starts from nothing.
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
+        assert_eq!(mtu.mss(), 1460);
+        assert!(!mtu.on_timeout(NOW + Duration::from_secs(100), 1460));
+        // A black hole: the trial ends with its second timeout, and the search begins.
+        let mut mtu = suspected();
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
+        assert!(!mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
+        assert!(mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
+        assert_eq!(mtu.mss(), 1024);
+        let probes = search(&mut mtu, NOW + Duration::from_secs(6), 1300);
+        assert_eq!(probes.first(), Some(&1459), "the former size was tried");
+        assert!((1292..=1300).contains(&mtu.mss()), "{}", mtu.mss());
+    }
+
+    /// A path that is lossy enough for timeouts takes large segments all the same.
+    #[test]
+    fn a_trial_that_comes_through_ends_the_suspicion() {
+        let mut mtu = suspected();
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 1000));
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(6), 1448));
+        for _ in 0..2 {
+            assert!(!mtu.on_timeout(NOW + Duration::from_secs(7), 1448));
+        }
+        assert_eq!(mtu.mss(), 1460);
+        // A new suspicion takes as much as the first.
+        assert!(mtu.on_timeout(NOW + Duration::from_secs(7), 1448));
+        assert_eq!(mtu.mss(), 1024);
+    }
+
+    #[test]
+    fn announcements_and_path_reports_lower_it() {
+        let mut mtu = path();
+        mtu.on_peer_mss(Some(1400));
+        assert_eq!(mtu.on_path_mtu(NOW, 1300), Told::Lower);
+        assert_eq!(mtu.mss(), 1260);
+        assert_eq!(mtu.on_path_mtu(NOW, 1500), Told::Nothing);
+        mtu.on_peer_mss(Some(0));
+        assert_eq!(mtu.mss(), MIN_MSS);
+    }
+}
