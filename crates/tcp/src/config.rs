@@ -30,11 +30,11 @@ pub struct Config {
     /// Largest payload of a segment, bytes, before options are counted (RFC 9293 MSS): announced
     /// to the peer and the cap of what we send. Default 1460 (1,500-byte IPv4 packets).
     pub mss: u16,
-    /// Largest payload of a segment to begin with, bytes, where the path may not carry `mss`: larger
-    /// ones are probed for (RFC 8899). Default: none, the connection begins with `mss`.
+    /// Largest payload of a segment to begin with, bytes, where the path may not carry `mss`:
+    /// larger ones are probed for (RFC 8899). Default: none, the connection begins with `mss`.
     pub base_mss: Option<u16>,
     /// How long a path MTU that the path named is believed before larger segments are probed for,
-    /// and how long a search for it that is over stays so (PMTU_RAISE_TIMER of RFC 8899 §5.1.1).
+    /// and how long a search for it that is over stays so (PMTU_RAISE_TIMER, RFC 8899 §5.1.1).
     /// Default 10 minutes; RFC 8201 §4 wants 5 at least.
     pub mtu_raise: Duration,
     /// Offer timestamps (RFC 7323). Default true.

@@ -218,8 +218,7 @@ fn a_path_that_grows_is_noticed_after_ten_minutes() {
         pair.with(Side::Client, |connection, now| {
             connection.handle_path_mtu(now, 1300)
         });
-        // IP has 20 of them.
-        pair.model(Side::Client).mtu = 1280;
+        pair.model(Side::Client).mtu = 1300;
         let small = mss(&pair);
         assert_eq!(full - small, 200, "{ack}");
         trickle(&mut pair, 590);
