@@ -38,3 +38,8 @@ mod time_wait;
 mod transfers;
 mod undo;
 mod window;
+
+/// Whether the long forms were asked for, by `TACK_LONG=1`, as CI does.
+fn is_long() -> bool {
+    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
