@@ -26,7 +26,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::forwarder::{Link, NEAR, Rule, clean};
 use crate::pattern::byte;
-use crate::world::{build, ip, isolated_for, options};
+use crate::world::{build, ip, isolated_for, options, sysctl};
 
 /// Connections at a time.
 const WORKERS: u64 = 8;
@@ -342,6 +342,7 @@ fn config(random: &mut RandomStream) -> Config {
             probes: 30,
         }),
         max_rto: Duration::from_secs(2),
+        syn_retries: 60,
         time_wait: Duration::from_millis(200),
         fin_wait: Duration::from_secs(5),
         ..Config::default()
@@ -407,6 +408,15 @@ async fn soak(time: Duration) {
     // Kernels before 6.15 do not have it; on one of those the kernel may take two minutes to repeat
     // something.
     let _ = std::fs::write("/proc/sys/net/ipv4/tcp_rto_max_ms", "2000");
+    // As often as it takes: who gives up sooner is counted as one that does not end in order.
+    for name in [
+        "tcp_syn_retries",
+        "tcp_synack_retries",
+        "tcp_retries2",
+        "tcp_orphan_retries",
+    ] {
+        sysctl(&format!("ipv4/{name}"), "60");
+    }
     let mut random = RandomStream::new(19, "soak", 0);
     let far = link.far(|| {
         build(
