@@ -3,6 +3,7 @@
 
 mod again;
 mod carrier;
+mod demo;
 mod discovery;
 mod doctor;
 mod emulate;
