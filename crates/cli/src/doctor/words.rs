@@ -42,13 +42,13 @@ pub(super) fn text(measured: &Measured, diagnosis: &Diagnosis) -> String {
     for (index, finding) in diagnosis.findings.iter().enumerate() {
         let head = match index {
             0 => "What limits it: ",
-            _ => "Besides: ",
+            _ => "Also: ",
         };
         let _ = writeln!(text, "{head}{}.", finding.words);
     }
     if !diagnosis.is_steady {
         text.push_str(
-            "The rounds of one policy differ by more than a third: the path or a machine is not steady, and comparing policies says little. Longer tests and more rounds say more (--time, --rounds).\n",
+            "The rounds of one policy differ by more than a third: the path or a machine is not steady, and the comparison of policies is unreliable. Longer tests and more rounds (--time, --rounds) make it more reliable.\n",
         );
     }
     let tack = &diagnosis.tack;

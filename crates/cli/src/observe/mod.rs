@@ -184,7 +184,7 @@ async fn listen(args: &ObserveArgs) -> Result<TcpListener, Failure> {
         .find(|at| !at.ip().to_canonical().is_loopback());
     if let Some(beyond) = beyond.filter(|_| !args.metrics_anywhere) {
         return Err(Failure::usage(format!(
-            "--metrics {beyond} is beyond loopback: anybody who reaches it could read the metrics; --metrics-anywhere permits that"
+            "--metrics {beyond} is beyond loopback: everybody who can reach it can read the metrics; --metrics-anywhere permits that"
         )));
     }
     TcpListener::bind(&found[..])

@@ -43,7 +43,7 @@ pub(crate) async fn status(args: StatusArgs) -> Result<Exit, Failure> {
         let programs = ask_all(state.path()).await?;
         if programs.is_empty() && !refreshes {
             return Err(Failure::plain(format!(
-                "no `tack serve` of this installation ({}) runs",
+                "no `tack serve` of this installation ({}) is running",
                 state.path().display()
             )));
         }
@@ -57,7 +57,7 @@ pub(crate) async fn status(args: StatusArgs) -> Result<Exit, Failure> {
             return Ok(Exit::Done);
         }
         let text = match programs.is_empty() {
-            true => "no `tack serve` of this installation runs\n".to_owned(),
+            true => "no `tack serve` of this installation is running\n".to_owned(),
             false => programs.iter().map(lines).collect(),
         };
         if !refreshes {

@@ -44,7 +44,7 @@ async fn carry(args: ConnectArgs) -> Result<Exit, Failure> {
         .await
         .map_err(|error| failed(&error))?;
     let Answer::Open(_) = answer else {
-        return Err(failed(&"the other side gave another answer than expected"));
+        return Err(failed(&"unexpected answer from the other side"));
     };
     join_standard_streams(stream).await.map_err(|error| {
         Failure::failed(

@@ -145,9 +145,7 @@ impl<D: Deliver> Flows<D> {
         let (peer, answer) = asked.map_err(|error| io::Error::other(error.to_string()))?;
         if answer != Answer::Associated {
             peer.reset();
-            return Err(io::Error::other(
-                "the other side gave another answer than expected",
-            ));
+            return Err(io::Error::other("unexpected answer from the other side"));
         }
         let (reader, mut writer) = peer.into_split();
         let active = Mutex::new(Instant::now());

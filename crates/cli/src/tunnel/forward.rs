@@ -189,7 +189,7 @@ async fn carry(stream: TcpStream, request: &Request, shared: &Carrier) {
         Ok((peer, _)) => {
             peer.reset();
             pump::reset(stream);
-            shared.complain(&"the peer", &"gave another answer than expected");
+            shared.complain(&"the peer", &"sent an unexpected answer");
         }
         Err(error) => {
             pump::reset(stream);
@@ -224,7 +224,7 @@ async fn remote(forward: Forward, shared: Arc<Carrier>, name: String) -> Result<
             }
             Ok((stream, _)) => {
                 stream.reset();
-                return Err(Failure::plain("the peer gave another answer than expected"));
+                return Err(Failure::plain("unexpected answer from the peer"));
             }
             // A port that is in use after a loss is our own, which the peer has not given up yet.
             Err(RequestError::Refused(refusal)) if !was_open => {

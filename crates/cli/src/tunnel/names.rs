@@ -200,7 +200,7 @@ impl Names {
                         Answer::Addresses(addresses) => Ok(addresses),
                         Answer::Refused(refusal) => Err(RequestError::Refused(refusal)),
                         _ => Err(RequestError::Lost(
-                            "the other side gave another answer than expected".into(),
+                            "unexpected answer from the other side".into(),
                         )),
                     };
                 }

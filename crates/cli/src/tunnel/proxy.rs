@@ -241,7 +241,7 @@ async fn read_head(
 /// Why there is no connection.
 fn unexpected<S>(answered: Result<(S, Answer), RequestError>) -> RequestError {
     match answered {
-        Ok(_) => RequestError::Lost("the other side gave another answer than expected".into()),
+        Ok(_) => RequestError::Lost("unexpected answer from the other side".into()),
         Err(error) => error,
     }
 }

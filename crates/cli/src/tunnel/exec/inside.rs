@@ -63,10 +63,11 @@ impl Inside {
             _ => {
                 let _ = inside.process.kill();
                 let _ = inside.process.wait();
-                return Err(Failure::plain("the inner process ended without a word"));
+                return Err(Failure::plain("the inner process ended without a message"));
             }
         };
-        let descriptor = descriptor.ok_or_else(|| Failure::plain("there came no device"))?;
+        let descriptor =
+            descriptor.ok_or_else(|| Failure::plain("the inner process sent no device"))?;
         inside.device = Some((device::options(families), descriptor));
         Ok(inside)
     }

@@ -64,7 +64,7 @@ pub(super) async fn open(
     let (peer, answer) = carrier.peer.request(&Request::Associate).await?;
     if answer != Answer::Associated {
         peer.reset();
-        let words = "the other side gave another answer than expected";
+        let words = "unexpected answer from the other side";
         return Err(RequestError::Lost(words.into()));
     }
     let port = said
