@@ -1,42 +1,60 @@
-//! One QUIC stream over loopback: the sending or the receiving side.
+//! One QUIC stream: the sending or the receiving side.
 //!
 //! Tuned to quinn's advantage: the fastest cryptography, full datagrams from the first, windows
 //! that never limit.
+//!
+//! `receiver [BIND [OMIT-MILLISECONDS]]` prints where it listens and its certificate, and after the
+//! transfer what came, without the first so many milliseconds. `sender MILLISECONDS ADDRESS
+//! CERTIFICATE [cubic|bbr [ack-frequency]]` sends for that long.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quinn::congestion::{BbrConfig, CubicConfig};
 use quinn::{
-    ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
+    TransportConfig, VarInt,
 };
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 /// UDP payload of a 1,500-byte IPv4 packet.
 const DATAGRAM: u16 = 1472;
 const WINDOW: u32 = 16 << 20;
+const LOOPBACK: &str = "127.0.0.1:0";
 
 fn main() {
-    let mut args = std::env::args().skip(1);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
+    let milliseconds = |text: &str| Duration::from_millis(text.parse().expect("milliseconds"));
     runtime.block_on(async {
-        match args.next().as_deref() {
-            Some("receiver") => receive().await,
-            Some("sender") => {
-                let mut next = || args.next().expect("milliseconds, address, certificate");
-                let time = Duration::from_millis(next().parse().expect("milliseconds"));
-                let address = next().parse().expect("an address");
-                send(time, address, &next()).await;
+        match args[..] {
+            ["receiver"] => receive(LOOPBACK, Duration::ZERO).await,
+            ["receiver", bind] => receive(bind, Duration::ZERO).await,
+            ["receiver", bind, omit] => receive(bind, milliseconds(omit)).await,
+            ["sender", time, address, certificate, ref options @ ..] => {
+                let address = address.parse().expect("an address");
+                let bind = match address {
+                    SocketAddr::V4(address) if address.ip().is_loopback() => LOOPBACK,
+                    SocketAddr::V4(_) => "0.0.0.0:0",
+                    SocketAddr::V6(_) => "[::]:0",
+                };
+                let transport = transport(options);
+                send(milliseconds(time), endpoint(bind, None), address, certificate, transport)
+                    .await;
             }
-            _ => panic!("receiver, or sender MILLISECONDS ADDRESS CERTIFICATE"),
+            _ => panic!(
+                "receiver [BIND [OMIT]], or sender MILLISECONDS ADDRESS CERTIFICATE [cubic|bbr [ack-frequency]]"
+            ),
         }
     });
 }
 
-fn transport() -> Arc<TransportConfig> {
+fn transport(options: &[&str]) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     transport
         .initial_mtu(DATAGRAM)
@@ -45,17 +63,36 @@ fn transport() -> Arc<TransportConfig> {
         .stream_receive_window(VarInt::from_u32(WINDOW))
         .receive_window(VarInt::from_u32(WINDOW))
         .send_window(u64::from(WINDOW));
+    match options {
+        [] => {}
+        ["cubic", rest @ ..] | ["bbr", rest @ ..] => {
+            if options[0] == "bbr" {
+                transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+            } else {
+                transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
+            }
+            match rest {
+                [] => {}
+                // draft-ietf-quic-ack-frequency, with quinn's own choice of frequency.
+                ["ack-frequency"] => {
+                    transport.ack_frequency_config(Some(AckFrequencyConfig::default()));
+                }
+                _ => panic!("expected ack-frequency, got {rest:?}"),
+            }
+        }
+        _ => panic!("expected cubic or bbr, got {options:?}"),
+    }
     Arc::new(transport)
 }
 
-fn endpoint(server: Option<ServerConfig>) -> Endpoint {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+fn endpoint(bind: &str, server: Option<ServerConfig>) -> Endpoint {
+    let socket = std::net::UdpSocket::bind(bind).expect("a socket");
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(DATAGRAM).expect("a valid size");
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
 }
 
-async fn receive() {
+async fn receive(bind: &str, omit: Duration) {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let certificate = key.cert.der().clone();
     let hex: String = certificate
@@ -65,8 +102,8 @@ async fn receive() {
     let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
     let mut server =
         ServerConfig::with_single_cert(vec![certificate], private.into()).expect("a configuration");
-    server.transport_config(transport());
-    let endpoint = endpoint(Some(server));
+    server.transport_config(transport(&[]));
+    let endpoint = endpoint(bind, Some(server));
     println!("{} {hex}", endpoint.local_addr().expect("an address"));
 
     let connection = endpoint
@@ -78,16 +115,28 @@ async fn receive() {
     let mut stream = connection.accept_uni().await.expect("a stream");
     let mut bytes = 0;
     let start = Instant::now();
+    let (mut counted, mut last) = (start, start);
     // The cheapest way that quinn has to read: no copy.
     while let Some(chunk) = stream.read_chunk(usize::MAX, true).await.expect("bytes") {
-        bytes += chunk.bytes.len() as u64;
+        last = Instant::now();
+        if last.duration_since(start) < omit {
+            counted = last;
+        } else {
+            bytes += chunk.bytes.len() as u64;
+        }
     }
-    print_result(bytes, start.elapsed());
+    print_result(bytes, last.duration_since(counted));
     endpoint.close(VarInt::from_u32(0), b"");
     endpoint.wait_idle().await;
 }
 
-async fn send(time: Duration, address: SocketAddr, hex: &str) {
+async fn send(
+    time: Duration,
+    endpoint: Endpoint,
+    address: SocketAddr,
+    hex: &str,
+    transport: Arc<TransportConfig>,
+) {
     let digits: Vec<u8> = hex
         .bytes()
         .map(|digit| (digit as char).to_digit(16).expect("hex") as u8)
@@ -102,8 +151,7 @@ async fn send(time: Duration, address: SocketAddr, hex: &str) {
         .expect("a certificate");
     let mut client =
         ClientConfig::with_root_certificates(Arc::new(roots)).expect("a configuration");
-    client.transport_config(transport());
-    let endpoint = endpoint(None);
+    client.transport_config(transport);
     let connection = endpoint
         .connect_with(client, address, "localhost")
         .expect("a connection")

@@ -1,15 +1,15 @@
 //! What a datagram is: an acknowledgement, data, or neither.
 
 use serde::Serialize;
-use tack_wire::Segment;
+use tack_wire::{Header, Segment};
 
 /// How the acknowledgements of a flow are distinguished from its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
-    /// Its datagrams are TCP segments, one each, as this project's UDP carrier sends them: an
-    /// acknowledgement is a segment without payload, SYN, FIN or RST, or with a report as its
-    /// only payload. A flow counts so when it begins with a SYN.
+    /// Its packets are TCP segments, or its datagrams are, one each, as this project's UDP carrier
+    /// sends them: an acknowledgement is a segment without payload, SYN, FIN or RST, or with a
+    /// report as its only payload. A flow of datagrams counts so when it begins with a SYN.
     Tcp,
     /// Its datagrams are anything: those of at most [`SMALL`] bytes count as acknowledgements,
     /// right or wrong.
@@ -51,30 +51,32 @@ impl Counting {
             Self::Size => Content::Data,
             Self::Tcp => match Segment::parse(datagram) {
                 Err(_) => Content::Malformed,
-                Ok(segment) => {
-                    let header = &segment.header;
-                    let flags = header.flags;
-                    let is_report = header
-                        .options
-                        .tack
-                        .is_some_and(|option| option.is_feedback());
-                    if flags.syn() || flags.rst() || flags.fin() {
-                        Content::Other
-                    } else if segment.payload.is_empty() || is_report {
-                        Content::Ack
-                    } else {
-                        Content::Data
-                    }
-                }
+                Ok(segment) => of_segment(&segment.header, segment.payload.len()),
             },
         }
+    }
+}
+
+/// What a TCP segment with `payload` bytes behind its header is.
+pub(crate) fn of_segment(header: &Header, payload: usize) -> Content {
+    let flags = header.flags;
+    let is_report = header
+        .options
+        .tack
+        .is_some_and(|option| option.is_feedback());
+    if flags.syn() || flags.rst() || flags.fin() {
+        Content::Other
+    } else if payload == 0 || is_report {
+        Content::Ack
+    } else {
+        Content::Data
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tack_wire::{Flags, Header, SeqNum};
+    use tack_wire::{Flags, SeqNum};
 
     use super::*;
 

@@ -132,8 +132,14 @@ pub struct Sample {
 /// Figures of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowFigures {
-    /// The client's address.
+    /// The client's address, between hosts of the emulation with its port.
     pub client: String,
+    /// The other end, between hosts of the emulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// Protocol between hosts of the emulation: `tcp` or `udp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<&'static str>,
     /// Its station, as scenario files call it.
     pub station: String,
     /// How its acknowledgements are distinguished from its data.
@@ -147,8 +153,12 @@ pub struct FlowFigures {
 /// Datagrams that were dropped outside the model, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// Datagrams longer than [`crate::MAX_DATAGRAM`], and empty ones.
+    /// Datagrams longer than [`crate::MAX_DATAGRAM`], and empty ones; between hosts of the
+    /// emulation, malformed IP packets, and those with options of IPv4.
     pub unfit: u64,
+    /// Packets between hosts of the emulation to or from an address that none of them has, such as
+    /// multicast.
+    pub no_host: u64,
     /// Datagrams from a new client while the table of flows was full of active ones.
     pub table_full: u64,
     /// Datagrams from a new client for which the system gave no socket.

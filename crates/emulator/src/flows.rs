@@ -66,6 +66,8 @@ impl Flow {
     pub(crate) fn figures(&self) -> FlowFigures {
         FlowFigures {
             client: self.client.to_string(),
+            peer: None,
+            protocol: None,
             station: format!("sta{}", self.host - 1),
             counted: self.counting,
             up: self.up,

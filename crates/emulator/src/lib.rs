@@ -47,7 +47,10 @@ mod content;
 mod drops;
 mod figures;
 mod flows;
+#[cfg(target_os = "linux")]
+mod hosts;
 mod lateness;
+mod pace;
 mod relay;
 mod runner;
 mod settings;
@@ -55,6 +58,8 @@ mod settings;
 pub use content::{Counting, SMALL};
 pub use drops::kernel_drops;
 pub use figures::{AirSeconds, Dropped, FlowFigures, Sample, Summary, Totals};
+#[cfg(target_os = "linux")]
+pub use hosts::{Host, HostSettings, Hosts};
 pub use lateness::{LATE, LATE_SHARE, Lateness, Trust};
 pub use runner::{Emulator, StartError};
 pub use settings::Settings;

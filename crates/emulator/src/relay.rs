@@ -2,7 +2,7 @@
 //!
 //! One turn handles everything up to now. The kernel says when each datagram arrived, so the loop
 //! need not be woken for one: it enters the model at its own time, however late it is read, as long
-//! as the model has not passed that time. So turns are at least [`REST`] apart, which costs
+//! as the model has not passed that time. So turns are 20 µs apart at least (`pace.rs`), which costs
 //! deliveries as much and saves most of the wake-ups.
 //!
 //! A peer that answers each datagram answers bunched deliveries in a bunch, so its answers contend
@@ -15,11 +15,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tack_base::Instant;
-use tack_io::{Clock, PacingTimer, UdpReceiver, UdpSender};
+use tack_io::{UdpReceiver, UdpSender};
 use tack_sim::packet::{Inner, Packet};
 use tack_sim::{Arrival, Network, Scenario};
 use tack_wire::Ecn;
@@ -33,10 +32,9 @@ use crate::content::{Content, Counting};
 use crate::figures::{Dropped, Sample, Summary, Totals};
 use crate::flows::{FlowId, Flows, NoFlow};
 use crate::lateness::{Meter, Trust};
+use crate::pace::Pace;
+use crate::runner::Relaying;
 use crate::settings::Settings;
-
-/// Least time between two turns.
-const REST: Duration = Duration::from_micros(20);
 
 /// Datagrams taken from one socket in a turn. More stay in the kernel's buffer, with their time.
 const MOST_TAKEN: usize = 4_096;
@@ -62,8 +60,7 @@ enum Direction {
 
 /// Carries datagrams until it is stopped.
 pub(crate) struct Relay {
-    clock: Clock,
-    timer: PacingTimer,
+    pace: Pace,
     network: Network,
     /// Up to when the model has come.
     model: Instant,
@@ -81,9 +78,6 @@ pub(crate) struct Relay {
     /// How late they entered the model.
     entries: Meter,
     dropped: Dropped,
-    rested: Instant,
-    next_sample: Instant,
-    interval: Duration,
     samples: mpsc::Sender<Sample>,
     stop: oneshot::Receiver<()>,
     name: String,
@@ -106,10 +100,8 @@ impl Relay {
         }
         let network = Network::new(&scenario, settings.seed, Capture::Off);
         let stations = network.hosts() - 1;
-        let clock = Clock::new();
         Ok(Self {
-            clock,
-            timer: PacingTimer::new()?,
+            pace: Pace::new(settings.sample_interval)?,
             network,
             model: Instant::ZERO,
             to: settings.to,
@@ -122,9 +114,6 @@ impl Relay {
             meter: Meter::new(),
             entries: Meter::new(),
             dropped: Dropped::default(),
-            rested: Instant::ZERO,
-            next_sample: Instant::ZERO + settings.sample_interval,
-            interval: settings.sample_interval.max(Duration::from_millis(1)),
             samples,
             stop,
             name: scenario.name.clone(),
@@ -139,7 +128,7 @@ impl Relay {
 
     /// Everything up to now.
     fn turn(&mut self, cx: &mut Context<'_>) {
-        let now = self.clock.now();
+        let now = self.pace.clock.now();
         self.take_from_clients(cx);
         self.take_from_far_side(cx);
         if self.await_sockets(cx).is_pending() {
@@ -158,13 +147,10 @@ impl Relay {
             self.deliver(&arrival);
         }
         self.flush(cx);
-        if self.model >= self.next_sample {
+        if self.pace.is_sample_due(self.model) {
             let sample = self.sample();
             // A slow reader misses samples.
             let _full = self.samples.try_send(sample);
-            while self.next_sample <= self.model {
-                self.next_sample += self.interval;
-            }
         }
     }
 
@@ -192,7 +178,7 @@ impl Relay {
 
     fn take_from_clients(&mut self, cx: &mut Context<'_>) {
         let Self {
-            clock,
+            pace: Pace { clock, .. },
             receiver,
             latest,
             flows,
@@ -243,7 +229,7 @@ impl Relay {
 
     fn take_from_far_side(&mut self, cx: &mut Context<'_>) {
         let Self {
-            clock,
+            pace: Pace { clock, .. },
             flows,
             inbox,
             dropped,
@@ -340,9 +326,9 @@ impl Relay {
         let (ecn, payload) = (packet.ecn(), &packet.payload);
         if !flow.outgoing[way].takes(ecn, payload) {
             let sent = if way == 0 {
-                flow.flush_up(self.to, &self.clock, &mut self.meter)
+                flow.flush_up(self.to, &self.pace.clock, &mut self.meter)
             } else {
-                flow.flush_down(&mut self.sender, &self.clock, &mut self.meter)
+                flow.flush_down(&mut self.sender, &self.pace.clock, &mut self.meter)
             };
             // A socket that is full when a whole batch waits for it already takes no more.
             self.dropped.refused += sent + flow.outgoing[way].discard();
@@ -354,14 +340,14 @@ impl Relay {
     fn flush(&mut self, cx: &mut Context<'_>) {
         for flow in self.flows.iter_mut() {
             loop {
-                self.dropped.refused += flow.flush_up(self.to, &self.clock, &mut self.meter);
+                self.dropped.refused += flow.flush_up(self.to, &self.pace.clock, &mut self.meter);
                 if flow.outgoing[0].is_empty() || flow.sender.poll_writable(cx).is_pending() {
                     break;
                 }
             }
             loop {
                 let sender = &mut self.sender;
-                self.dropped.refused += flow.flush_down(sender, &self.clock, &mut self.meter);
+                self.dropped.refused += flow.flush_down(sender, &self.pace.clock, &mut self.meter);
                 if flow.outgoing[1].is_empty() || sender.poll_writable(cx).is_pending() {
                     break;
                 }
@@ -386,9 +372,10 @@ impl Relay {
             lateness: self.meter.figures(),
         }
     }
+}
 
-    /// What the run was.
-    pub(crate) fn summary(mut self) -> io::Result<Summary> {
+impl Relaying for Relay {
+    fn summary(mut self) -> io::Result<Summary> {
         let [up, down] = self.flows.totals();
         let listening = crate::kernel_drops(self.sender.local_addr()).unwrap_or(0);
         self.dropped.kernel = listening + self.flows.kernel_drops();
@@ -444,32 +431,9 @@ impl Future for Relay {
         if Pin::new(&mut relay.stop).poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        // The thread is the relay's own, so it may sleep: a wake-up for each datagram in between
-        // would only cost time.
-        let rest = relay.rested.saturating_since(relay.clock.now());
-        if !rest.is_zero() {
-            std::thread::sleep(rest);
-        }
+        relay.pace.rest();
         relay.turn(cx);
-        let now = relay.clock.now();
-        relay.rested = now + REST;
-        let next = relay.network.poll_timeout().into_iter();
-        let deadline = next.chain([relay.next_sample]).min().unwrap_or(now);
-        if deadline <= relay.rested {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        // Something may have been pending from the last arming.
-        loop {
-            relay.timer.arm(relay.clock.now(), deadline)?;
-            match relay.timer.poll_expired(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(outcome) => outcome?,
-            }
-            if deadline <= relay.clock.now() {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-        }
+        let next = relay.network.poll_timeout();
+        relay.pace.wait(cx, next)
     }
 }

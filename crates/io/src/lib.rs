@@ -21,6 +21,8 @@ mod timer;
 pub mod transparent;
 pub mod tun;
 pub mod udp;
+#[cfg(target_os = "linux")]
+pub mod within;
 
 pub use clock::Clock;
 pub use timer::PacingTimer;

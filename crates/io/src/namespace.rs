@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
@@ -61,5 +61,27 @@ impl Namespace {
     pub fn enter(&self) -> io::Result<()> {
         move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
         Ok(())
+    }
+
+    /// A second handle on the same namespace.
+    ///
+    /// # Errors
+    /// What the system says, such as that too many files are open.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}
+
+/// A descriptor of a namespace, such as another process passes on.
+impl From<OwnedFd> for Namespace {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor.into())
+    }
+}
+
+/// To pass the namespace on to another process.
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -285,40 +285,58 @@ impl Packet {
         self.head[2..4].copy_from_slice(&total);
     }
 
-    /// Writes IP and transport checksums. Does nothing when they are there.
+    /// Writes IP and transport checksums. Does nothing when they are there. Packets of other
+    /// protocols than TCP and UDP, and fragments, keep what is behind the IP header.
     pub fn write_checksums(&mut self) {
         if self.checksums == Checksums::Written {
             return;
         }
         let sum = checksum::internet(&self.head[..ip::IPV4_HEADER_LEN]);
         self.head[10..12].copy_from_slice(&sum);
-        let sum = self.transport_sum();
-        let at = ip::IPV4_HEADER_LEN
-            + if self.protocol() == PROTOCOL_UDP {
-                6
+        if let Some(at) = self.checksum_place() {
+            let sum = self.transport_sum();
+            // A UDP checksum of zero would mean "none" (RFC 768).
+            let sum = if self.protocol() == PROTOCOL_UDP && sum == [0, 0] {
+                [0xff, 0xff]
             } else {
-                16
+                sum
             };
-        // A UDP checksum of zero would mean "none" (RFC 768).
-        let sum = if self.protocol() == PROTOCOL_UDP && sum == [0, 0] {
-            [0xff, 0xff]
-        } else {
-            sum
-        };
-        self.head[at..at + 2].copy_from_slice(&sum);
+            self.head[at..at + 2].copy_from_slice(&sum);
+        }
         self.checksums = Checksums::Written;
     }
 
-    /// True when a host would take the packet: both checksums are right, and the IP header makes
+    /// True when a host would take the packet: the checksums are right, and the IP header makes
     /// sense.
     pub fn verify_checksums(&self) -> bool {
         match self.checksums {
             Checksums::Blank => true,
             Checksums::Written => {
                 checksum::internet(&self.head[..ip::IPV4_HEADER_LEN]) == [0, 0]
-                    && self.transport_sum() == [0, 0]
+                    && (self.checksum_place().is_none() || self.transport_sum() == [0, 0])
             }
         }
+    }
+
+    /// Where in the head the checksum of TCP or UDP is; `None` for other protocols, fragments, and
+    /// heads that end before it.
+    fn checksum_place(&self) -> Option<usize> {
+        let at = match self.protocol() {
+            PROTOCOL_UDP => 6,
+            PROTOCOL_TCP => 16,
+            _ => return None,
+        };
+        let at = ip::IPV4_HEADER_LEN + at;
+        (at + 2 <= self.head.len() && !self.is_fragment()).then_some(at)
+    }
+
+    /// Sets the checksums that are computed anew to zero: for a packet that comes from elsewhere.
+    pub fn blank_checksums(&mut self) {
+        self.head[10..12].fill(0);
+        if let Some(at) = self.checksum_place() {
+            self.head[at..at + 2].fill(0);
+        }
+        self.checksums = Checksums::Blank;
     }
 
     fn transport_sum(&self) -> [u8; 2] {

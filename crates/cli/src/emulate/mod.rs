@@ -1,22 +1,82 @@
-//! `tack emulate`: Wi-Fi between any UDP programs.
+//! `tack emulate`: Wi-Fi between any UDP programs, or between hosts for any programs.
 
 mod args;
+#[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
+mod exec;
+#[cfg(target_os = "linux")]
+mod hosts;
 mod live;
 
-use tack_emulator::{Emulator, Settings, StartError, Summary, Totals};
+use std::io;
+
+use tack_emulator::{Emulator, Sample, Settings, StartError, Summary, Totals};
+use tack_sim::Scenario;
 use tack_sim::report::WlanReport;
+use tokio::sync::mpsc;
 
 use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 pub(crate) use args::EmulateArgs;
+use args::EmulateCommand;
 use live::Display;
 
 pub(crate) use live::{air_line, rate};
 
-/// Relays until a signal comes or `--duration` is over.
-pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
+/// Links between sockets or between hosts.
+enum Running {
+    Relay(Emulator),
+    #[cfg(target_os = "linux")]
+    Hosts(hosts::Running),
+}
+
+impl Running {
+    async fn start(args: &EmulateArgs, scenario: Scenario) -> Result<Self, Failure> {
+        if !args.tun {
+            return relay(args, scenario).await.map(Self::Relay);
+        }
+        #[cfg(target_os = "linux")]
+        return hosts::Running::start(args, scenario).map(Self::Hosts);
+        #[cfg(not(target_os = "linux"))]
+        return Err(only_linux());
+    }
+
+    fn take_samples(&mut self) -> Option<mpsc::Receiver<Sample>> {
+        match self {
+            Self::Relay(emulator) => emulator.take_samples(),
+            #[cfg(target_os = "linux")]
+            Self::Hosts(hosts) => hosts.take_samples(),
+        }
+    }
+
+    fn stop(self) -> io::Result<Summary> {
+        match self {
+            Self::Relay(emulator) => emulator.stop(),
+            #[cfg(target_os = "linux")]
+            Self::Hosts(hosts) => hosts.stop(),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn only_linux() -> Failure {
+    Failure::usage("network namespaces exist on Linux only; without --tun, `tack emulate` works")
+}
+
+/// Relays until a signal comes or `--duration` is over, or runs a program on a host.
+pub(crate) async fn run(mut args: EmulateArgs) -> Result<Exit, Failure> {
+    match args.command.take() {
+        #[cfg(target_os = "linux")]
+        Some(EmulateCommand::Exec(args)) => return exec::exec(args).await,
+        #[cfg(target_os = "linux")]
+        Some(EmulateCommand::Shell(args)) => return exec::shell(args).await,
+        #[cfg(not(target_os = "linux"))]
+        Some(_) => return Err(only_linux()),
+        None => {}
+    }
     if args.links.wifi.is_none() && args.links.scenario.is_none() {
         return Err(Failure::usage(
             "no Wi-Fi link given; use --wifi 802.11n (or another kind) or --scenario FILE",
@@ -27,22 +87,9 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
     if let (Some(stations), Some(wlan)) = (args.stations, &mut scenario.wlan) {
         wlan.world.stations = stations;
     }
-    let reach = args.reach.reach();
-    let listen = args.listen.resolve(0, reach, Family::Any).await?[0];
-    let to = args.to.resolve(0, reach, Family::Any).await?;
-    let to = to
-        .iter()
-        .find(|to| to.is_ipv4() == listen.is_ipv4())
-        .or(to.first())
-        .copied()
-        .filter(|to| to.port() != 0)
-        .ok_or_else(|| Failure::usage("--to has no port; expected host:port"))?;
     let mut signals = Signals::new()?;
-    let mut settings = Settings::new(scenario, listen, to);
-    settings.max_flows = usize::from(args.max_flows);
-    let mut emulator = Emulator::start(settings).map_err(cannot_start)?;
-    announce(&args, &emulator, to)?;
-    let mut samples = emulator.take_samples();
+    let mut running = Running::start(&args, scenario).await?;
+    let mut samples = running.take_samples();
     let mut display = Display::new();
     let over = async {
         match args.duration {
@@ -73,7 +120,7 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
         }
     };
     display.clear();
-    let summary = emulator
+    let summary = running
         .stop()
         .map_err(|error| Failure::failed("the emulator failed", error))?;
     with_stdout(|out| {
@@ -89,11 +136,35 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
     })
 }
 
+/// Starts a relay between sockets.
+async fn relay(args: &EmulateArgs, scenario: Scenario) -> Result<Emulator, Failure> {
+    let reach = args.reach.reach();
+    let listen = args.listen.resolve(0, reach, Family::Any).await?[0];
+    let no_port = || Failure::usage("--to has no port; expected host:port");
+    let to = args.to.as_ref().ok_or_else(no_port)?;
+    let to = to.resolve(0, reach, Family::Any).await?;
+    let to = to
+        .iter()
+        .find(|to| to.is_ipv4() == listen.is_ipv4())
+        .or(to.first())
+        .copied()
+        .filter(|to| to.port() != 0)
+        .ok_or_else(no_port)?;
+    let mut settings = Settings::new(scenario, listen, to);
+    settings.max_flows = usize::from(args.max_flows);
+    let emulator = Emulator::start(settings).map_err(cannot_start)?;
+    announce(args, &emulator, to)?;
+    Ok(emulator)
+}
+
 /// Why an emulator did not start, for people and scripts.
 pub(crate) fn cannot_start(error: StartError) -> Failure {
     match error {
-        StartError::NoWireless | StartError::Families { .. } => Failure::usage(error),
+        StartError::NoWireless | StartError::Families { .. } | StartError::Settings(_) => {
+            Failure::usage(error)
+        }
         StartError::Listen { .. } | StartError::System(_) => Failure::network(error),
+        StartError::Namespaces(_) | StartError::Device { .. } => Failure::plain(error),
     }
 }
 
@@ -134,7 +205,7 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
     );
     for (name, totals) in [("up", &summary.up), ("down", &summary.down)] {
         text.push_str(&format!(
-            "  {name:<5} {}, {} datagrams delivered of {}, {} counted as acknowledgements\n",
+            "  {name:<5} {}, {} packets delivered of {}, {} counted as acknowledgements\n",
             rate(totals.delivered_bytes, summary.seconds),
             totals.delivered,
             totals.datagrams,
@@ -160,6 +231,10 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
         (
             dropped.unfit,
             "datagrams dropped: empty, or longer than 1472 bytes (the link carries packets of 1500)",
+        ),
+        (
+            dropped.no_host,
+            "packets dropped: to or from an address that no host has",
         ),
         (
             dropped.table_full,

@@ -7,6 +7,7 @@ mod demo;
 mod discovery;
 mod doctor;
 mod emulate;
+mod emulate_hosts;
 mod endings;
 mod entries;
 mod exec;

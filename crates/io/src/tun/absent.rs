@@ -90,6 +90,24 @@ impl TunSender {
 
     /// # Errors
     /// None: there is no sender.
+    pub fn send_train(
+        &mut self,
+        _packet: &[u8],
+        _ip_len: usize,
+        _headers: usize,
+        _segment_size: usize,
+    ) -> Result<(), SendCause> {
+        match self.0 {}
+    }
+
+    /// # Errors
+    /// None: there is no sender.
+    pub fn refuse_trains(&self) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    /// # Errors
+    /// None: there is no sender.
     pub fn poll_writable(&self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.0 {}
     }

@@ -137,6 +137,35 @@ impl TunSender {
         self.write(&parts)
     }
 
+    /// Sends one packet of TCP, with its IP header of `ip_len` bytes, that stands for a train of
+    /// segments with `segment_size` bytes of payload each behind `headers` bytes: to the kernel it
+    /// is what its receive offload makes of them. The device must have offload, and the checksum
+    /// of TCP must be the sum over the pseudo header, which the kernel finishes.
+    ///
+    /// # Errors
+    /// Why the kernel did not take it.
+    pub fn send_train(
+        &mut self,
+        packet: &[u8],
+        ip_len: usize,
+        headers: usize,
+        segment_size: usize,
+    ) -> Result<(), SendCause> {
+        let mut offload = [0; vnet::LEN];
+        vnet::emit(&mut offload, ip_len, Some((headers, segment_size)));
+        self.trains += 1;
+        self.write(&[IoSlice::new(&offload), IoSlice::new(packet)])
+    }
+
+    /// Has the kernel cut trains before it passes them on, and complete their checksums; the device
+    /// may still take trains. For a device with offload.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn refuse_trains(&self) -> io::Result<()> {
+        vnet::receive_segments(self.device.get_ref())
+    }
+
     /// Ready when the device may take more after [`SendCause::Blocked`]. One task at a time may
     /// wait.
     ///

@@ -1,6 +1,9 @@
 //! The header in front of each packet that tells of offloads (`struct virtio_net_hdr`,
 //! linux/virtio_net.h), in the byte order of the machine.
 
+use std::io;
+use std::os::fd::AsRawFd;
+
 /// Bytes of the header.
 pub(super) const LEN: usize = 10;
 /// The checksum is not computed; its place holds the sum of the pseudo-header.
@@ -14,6 +17,9 @@ const TCP_V6: u8 = 4;
 const UDP: u8 = 5;
 /// Flag on a type: the first segment carries CWR.
 const WITH_CWR: u8 = 0x80;
+
+/// `TUNSETOFFLOAD` (linux/if_tun.h).
+const SET_OFFLOAD: u32 = 0x4004_54d0;
 
 /// What a packet from the kernel comes with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +64,20 @@ pub(super) fn emit(out: &mut [u8], ip_len: usize, segments: Option<(usize, usize
     out[6..8].copy_from_slice(&(ip_len as u16).to_ne_bytes());
     // Where the checksum lies in a TCP header.
     out[8..10].copy_from_slice(&16_u16.to_ne_bytes());
+}
+
+/// Turns off what the kernel may leave to the reader of the device: segmentation, checksums.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn receive_segments(device: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: the request takes a number, and reads or writes no memory of ours (linux/if_tun.h).
+    #[expect(unsafe_code, reason = "no safe wrapper of this request exists")]
+    let outcome = unsafe { libc::ioctl(device.as_raw_fd(), SET_OFFLOAD as _, 0) };
+    if outcome == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
 }
 
 #[cfg(test)]

@@ -12,12 +12,13 @@ use crate::packet::{Checksums, Inner, Packet, UDP_HEADER_LEN};
 /// Where the checksum of a TCP header is.
 const CHECKSUM: std::ops::Range<usize> = 16..18;
 
-/// True when nothing is lost by [`unwrap`]: the checksum within is blank, and the one around it
-/// right.
+/// True when nothing is lost by [`unwrap`]: there is nothing but UDP around the segment, the
+/// checksum within is blank, and the one around it right.
 pub(super) fn is_sound(packet: &Packet) -> bool {
-    packet
-        .tcp()
-        .is_some_and(|(header, _)| header[CHECKSUM] == [0, 0])
+    packet.transport().len() == UDP_HEADER_LEN
+        && packet
+            .tcp()
+            .is_some_and(|(header, _)| header[CHECKSUM] == [0, 0])
         && packet.verify_checksums()
 }
 

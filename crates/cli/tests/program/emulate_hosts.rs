@@ -1,0 +1,284 @@
+//! `tack emulate --tun`: the kernel's TCP and programs that know nothing of it over emulated Wi-Fi.
+//! Nothing here asserts a rate.
+#![cfg(target_os = "linux")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Ended, Running, finish, tack};
+
+/// A running emulation with two stations.
+struct Emulation {
+    running: Running,
+    name: String,
+    ready: Value,
+}
+
+impl Emulation {
+    /// Says why not, where there may be none.
+    fn start(options: &[&str]) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test-{}-{number}", std::process::id());
+        Self::start_as(name, options)
+    }
+
+    fn start_as(name: String, options: &[&str]) -> Option<Self> {
+        let mut running = Running::start(
+            tack()
+                .args(["emulate", "--tun", "--json", "--stations", "2", "--name"])
+                .arg(&name)
+                .args(options),
+        );
+        let line = running.text_line();
+        if line.is_empty() {
+            let ended = running.wait();
+            let why = ["CAP_SYS_ADMIN", "CAP_NET_ADMIN", "/dev/net/tun"];
+            assert!(
+                why.iter().any(|why| ended.stderr.contains(why)),
+                "{ended:?}"
+            );
+            println!("SKIPPED: {}", ended.stderr);
+            return None;
+        }
+        Some(Self {
+            ready: serde_json::from_str(&line).unwrap(),
+            running,
+            name,
+        })
+    }
+
+    fn exec(&self, host: &str, program: &[&str]) -> std::process::Command {
+        let mut command = tack();
+        command
+            .args(["emulate", "exec", "--name", &self.name, host, "--"])
+            .args(program);
+        command
+    }
+
+    /// A shell's lines on a host, which must succeed.
+    fn shell(&self, host: &str, lines: &str) -> Ended {
+        let ended = finish(&mut self.exec(host, &["timeout", "60", "sh", "-c", lines]));
+        assert_eq!(ended.code, Some(0), "{lines}: {ended:?}");
+        ended
+    }
+
+    /// A transfer by iperf3 between a station and the server.
+    fn iperf3(&self, station: &str, options: &str) {
+        let mut server = Running::start(&mut self.exec("server", &["iperf3", "-s", "-1"]));
+        let client = format!("until iperf3 -c server {options}; do sleep 0.1; done");
+        self.shell(station, &client);
+        assert_eq!(server.status().code(), Some(0));
+    }
+
+    fn stop(self) -> Value {
+        self.running.signal(Signal::INT);
+        let ended = self.running.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.json()
+    }
+}
+
+fn has_iperf3() -> bool {
+    let found = std::process::Command::new("iperf3").arg("-v").output();
+    if found.is_err() {
+        println!("SKIPPED: no iperf3");
+    }
+    found.is_ok()
+}
+
+fn number(value: &Value, pointer: &str) -> f64 {
+    let found = value.pointer(pointer).and_then(Value::as_f64);
+    found.unwrap_or_else(|| panic!("{pointer}: {value}"))
+}
+
+/// Flows of a protocol that carried a megabyte, by how they are counted: data and ACKs.
+fn bulk(summary: &Value, protocol: &str) -> Vec<(Value, f64, f64)> {
+    let flows = summary["flows"].as_array().unwrap().iter();
+    flows
+        .filter(|flow| flow["protocol"] == protocol)
+        .filter_map(|flow| {
+            let [up, down] = ["/up/bytes", "/down/bytes"].map(|way| number(flow, way));
+            let (data, ack) = if up > down {
+                ("up", "down")
+            } else {
+                ("down", "up")
+            };
+            let of = |way: &str, what: &str| number(flow, &format!("/{way}/{what}"));
+            (up.max(down) > 1e6)
+                .then(|| (flow["counted"].clone(), of(data, "data"), of(ack, "acks")))
+        })
+        .collect()
+}
+
+#[test]
+fn the_kernels_tcp_and_tack_share_the_air() {
+    let Some(emulation) = Emulation::start(&["--wifi", "802.11ac"]) else {
+        return;
+    };
+    let hosts = emulation.ready["hosts"].as_array().unwrap();
+    let names: Vec<_> = hosts
+        .iter()
+        .map(|host| host["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["server", "sta0", "sta1"]);
+
+    // The namespace, its devices and names, and how a program ended.
+    let seen = emulation.shell(
+        "sta1",
+        "cat /etc/hosts; ls /sys/class/net; cat /sys/class/net/wlan0/mtu",
+    );
+    for part in ["10.0.0.1 server", "fd74:6163:6b00::3 sta1", "wlan0\n1500"] {
+        assert!(seen.stdout.contains(part), "{seen:?}");
+    }
+    let failing = finish(&mut emulation.exec("sta0", &["sh", "-c", "exit 7"]));
+    assert_eq!(failing.code, Some(7));
+    let unknown = finish(&mut emulation.exec("sta2", &["true"]));
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown
+            .stderr
+            .contains("expected one of server, sta0, sta1"),
+        "{unknown:?}"
+    );
+
+    // TCP-TACK, in UDP, between two stations.
+    let mut server = Running::start(&mut emulation.exec(
+        "sta1",
+        &[
+            env!("CARGO_BIN_EXE_tack"),
+            "perf",
+            "--server",
+            "--one-off",
+            "--listen",
+            "[::]:7779",
+            "--insecure",
+        ],
+    ));
+    let client = format!(
+        "until {} perf -c sta1 --insecure -n 2M; do sleep 0.1; done",
+        env!("CARGO_BIN_EXE_tack")
+    );
+    emulation.shell("sta0", &client);
+    assert_eq!(server.status().code(), Some(0));
+
+    if !has_iperf3() {
+        return;
+    }
+    emulation.iperf3("sta0", "-4 -R -n 2M -C cubic");
+    emulation.iperf3("sta1", "-6 -n 2M");
+    let summary = emulation.stop();
+    let tcp = bulk(&summary, "tcp");
+    assert_eq!(tcp.len(), 2, "{summary}");
+    for (counted, data, acks) in tcp {
+        assert_eq!(counted, "tcp");
+        // It ends when all is handed to the kernel, which may not have sent it.
+        assert!(data >= 690.0, "{data}");
+        // One for two segments, for all that receive offload puts together, and for each one while it
+        // recovers.
+        assert!((0.01 * data..=1.1 * data).contains(&acks), "{data} {acks}");
+    }
+    let [(counted, data, acks)] = &bulk(&summary, "udp")[..] else {
+        panic!("{summary}");
+    };
+    assert_eq!(counted, "tcp");
+    assert!(
+        *data >= 1_400.0 && *acks > 0.0 && *acks < 0.3 * data,
+        "{data} {acks}"
+    );
+    assert_eq!(number(&summary, "/dropped/no_host"), 0.0, "{summary}");
+    assert_eq!(number(&summary, "/dropped/unfit"), 0.0);
+    let shares = summary["air_shares"].as_object().unwrap();
+    assert!(shares["data"].as_f64().unwrap() > 0.0 && shares["ack"].as_f64().unwrap() > 0.0);
+    assert!(summary["trust"]["ok"].is_boolean());
+}
+
+/// What radios do about acknowledgements they do about those of the kernel: TCP/HACK rebuilds each
+/// one, and a filter drops some.
+#[test]
+fn filters_and_hack_act_on_acks_of_the_kernel() {
+    if !has_iperf3() {
+        return;
+    }
+    for (option, value) in [("--hack", "more-data"), ("--ack-filter", "safe")] {
+        let Some(emulation) = Emulation::start(&["--wifi", "tack-g", "--no-gro", option, value])
+        else {
+            return;
+        };
+        emulation.iperf3("sta0", "-4 -R -n 2M -C cubic");
+        let summary = emulation.stop();
+        if option == "--hack" {
+            assert!(number(&summary, "/wlan/hack/rebuilt") > 0.0, "{summary}");
+            for failure in ["differing", "crc_failures", "decode_failures"] {
+                assert_eq!(
+                    number(&summary, &format!("/wlan/hack/{failure}")),
+                    0.0,
+                    "{failure}"
+                );
+            }
+        } else {
+            assert!(number(&summary, "/wlan/acks_filtered") > 0.0, "{summary}");
+        }
+    }
+}
+
+/// Killed, it leaves nothing: the programs on its hosts end, and its name is free.
+#[test]
+fn nothing_is_left_when_it_is_killed() {
+    let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {
+        return;
+    };
+    let twice = finish(tack().args([
+        "emulate",
+        "--tun",
+        "--wifi",
+        "802.11n",
+        "--name",
+        &emulation.name,
+    ]));
+    assert_eq!(twice.code, Some(2), "{twice:?}");
+    assert!(twice.stderr.contains("choose another --name"), "{twice:?}");
+
+    let waiting = "echo $$; exec sleep 100";
+    let mut orphaned = Running::start(&mut emulation.exec("sta1", &["sh", "-c", waiting]));
+    let orphan: i32 = orphaned.text_line().trim().parse().unwrap();
+    orphaned.signal(Signal::KILL);
+    let _killed = orphaned.status();
+    let mut program = Running::start(&mut emulation.exec("sta0", &["sh", "-c", waiting]));
+    let pid: i32 = program.text_line().trim().parse().unwrap();
+    emulation.running.signal(Signal::KILL);
+    let ended = program.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("the emulation has ended"),
+        "{ended:?}"
+    );
+    for pid in [pid, orphan] {
+        // Whose parent has gone is reaped by somebody else, soon.
+        let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(status.is_empty() || status.contains(") Z "), "{status}");
+    }
+    let Some(again) = Emulation::start_as(emulation.name.clone(), &["--wifi", "802.11n"]) else {
+        panic!("the name is not free");
+    };
+    again.stop();
+    let gone = finish(&mut emulation.exec("sta0", &["true"]));
+    assert_eq!(gone.code, Some(2), "{gone:?}");
+    assert!(gone.stderr.contains("no emulation called"), "{gone:?}");
+}
+
+#[test]
+fn without_privileges_it_says_what_it_takes() {
+    use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+
+    // What this thread gives up, programs that it starts do not have. Without the privilege to give
+    // it up there is nothing to give up.
+    let _unprivileged = remove_capability_from_bounding_set(CapabilitySet::SYS_ADMIN);
+    let ended = finish(tack().args(["emulate", "--tun", "--wifi", "802.11n"]));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for part in ["network namespaces", "root", "CAP_SYS_ADMIN"] {
+        assert!(ended.stderr.contains(part), "{ended:?}");
+    }
+}

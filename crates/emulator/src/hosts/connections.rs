@@ -1,0 +1,249 @@
+//! What passes between hosts, counted by connection: of TCP, and of UDP.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use tack_base::Instant;
+use tack_sim::packet::{Inner, Packet};
+use tack_wire::Segment;
+use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
+use tack_wlan::Class;
+
+use super::packets;
+use super::settings::{host_v4, ipv6, name};
+use crate::content::{Content, Counting, of_segment};
+use crate::figures::{FlowFigures, Totals};
+
+/// A connection: protocol, the end that is called the client, and the other one. The client is the
+/// station; between two stations it is the one that was heard of first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Ends {
+    protocol: u8,
+    client: SocketAddr,
+    peer: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Connection {
+    counting: Counting,
+    station: usize,
+    up: Totals,
+    down: Totals,
+    last_used: Instant,
+}
+
+/// Connections, and totals of all that passed.
+#[derive(Debug)]
+pub(super) struct Connections {
+    table: BTreeMap<Ends, Connection>,
+    most: usize,
+    /// Connections there ever were.
+    pub(super) seen: u64,
+    /// From stations, and from the server.
+    pub(super) up: Totals,
+    pub(super) down: Totals,
+}
+
+impl Connections {
+    /// Counts at most `most` connections apart.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            table: BTreeMap::new(),
+            most: most.max(1),
+            seen: 0,
+            up: Totals::default(),
+            down: Totals::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// A packet of host `from` enters the model: it is counted, and told what it is.
+    pub(super) fn enter(&mut self, now: Instant, from: usize, packet: &mut Packet) {
+        let (content, counting) = match self.find(now, packet) {
+            Some((connection, is_up)) => {
+                let counting = connection.counting;
+                let content = content(counting, packet);
+                let totals = if is_up {
+                    &mut connection.up
+                } else {
+                    &mut connection.down
+                };
+                totals.count(content, packet.len());
+                (content, counting)
+            }
+            None => (Content::Other, Counting::Size),
+        };
+        let totals = if from == 0 {
+            &mut self.down
+        } else {
+            &mut self.up
+        };
+        totals.count(content, packet.len());
+        packet.declared = Some(match content {
+            Content::Ack => Class::TransportAck,
+            Content::Data | Content::Other | Content::Malformed => Class::Data,
+        });
+        // What filters and TCP/HACK may look into, besides plain TCP.
+        if counting == Counting::Tcp && content != Content::Malformed {
+            packet.inner = Inner::Segment;
+        }
+    }
+
+    /// A packet has come out of the model for host `to`.
+    pub(super) fn deliver(&mut self, packet: &Packet, from: usize) {
+        let len = packet.len() as u64;
+        let add = |totals: &mut Totals| {
+            totals.delivered += 1;
+            totals.delivered_bytes += len;
+        };
+        add(if from == 0 {
+            &mut self.down
+        } else {
+            &mut self.up
+        });
+        let known = ends(packet).and_then(|(ends, is_up)| {
+            let (ends, is_up) = self.oriented(ends, is_up);
+            Some((self.table.get_mut(&ends)?, is_up))
+        });
+        if let Some((connection, is_up)) = known {
+            add(if is_up {
+                &mut connection.up
+            } else {
+                &mut connection.down
+            });
+        }
+    }
+
+    /// Figures of the connections in the table.
+    pub(super) fn figures(&self) -> Vec<FlowFigures> {
+        self.table
+            .iter()
+            .map(|(ends, connection)| FlowFigures {
+                client: ends.client.to_string(),
+                peer: Some(ends.peer.to_string()),
+                protocol: Some(if ends.protocol == PROTOCOL_TCP {
+                    "tcp"
+                } else {
+                    "udp"
+                }),
+                station: name(connection.station),
+                counted: connection.counting,
+                up: connection.up,
+                down: connection.down,
+            })
+            .collect()
+    }
+
+    /// The connection of a packet, a new one if need be, and whether it comes from the client.
+    fn find(&mut self, now: Instant, packet: &Packet) -> Option<(&mut Connection, bool)> {
+        let (ends, is_up) = ends(packet)?;
+        let (ends, is_up) = self.oriented(ends, is_up);
+        if !self.table.contains_key(&ends) {
+            self.make_room();
+            self.seen += 1;
+            let counting = match ends.protocol {
+                PROTOCOL_TCP => Counting::Tcp,
+                _ => Counting::of_flow(&packet.payload),
+            };
+            let station = if is_up { packet.src() } else { packet.dst() };
+            let connection = Connection {
+                counting,
+                station: host_v4(station, usize::from(u16::MAX))?,
+                up: Totals::default(),
+                down: Totals::default(),
+                last_used: now,
+            };
+            self.table.insert(ends, connection);
+        }
+        let connection = self.table.get_mut(&ends)?;
+        connection.last_used = now;
+        Some((connection, is_up))
+    }
+
+    /// Between two stations either may have come first.
+    fn oriented(&self, ends: Ends, is_up: bool) -> (Ends, bool) {
+        let reverse = Ends {
+            client: ends.peer,
+            peer: ends.client,
+            ..ends
+        };
+        if self.table.contains_key(&reverse) {
+            (reverse, !is_up)
+        } else {
+            (ends, is_up)
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.table.len() < self.most {
+            return;
+        }
+        let idle = self.table.iter().min_by_key(|(_, one)| one.last_used);
+        if let Some(ends) = idle.map(|(ends, _)| *ends) {
+            self.table.remove(&ends);
+        }
+    }
+}
+
+impl Totals {
+    fn count(&mut self, content: Content, len: usize) {
+        self.datagrams += 1;
+        self.bytes += len as u64;
+        match content {
+            Content::Ack => self.acks += 1,
+            Content::Data => self.data += 1,
+            Content::Other | Content::Malformed => {}
+        }
+    }
+}
+
+/// The ends of a packet's connection, and whether the packet comes from the client. `None` for
+/// other protocols and for fragments.
+fn ends(packet: &Packet) -> Option<(Ends, bool)> {
+    let protocol = packets::protocol(packet);
+    if !matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP) || packet.is_fragment() {
+        return None;
+    }
+    let (from, to) = packet.ports();
+    let host = |address| host_v4(address, usize::from(u16::MAX));
+    let (src, dst) = (host(packet.src())?, host(packet.dst())?);
+    let address = |host: usize, plain: std::net::Ipv4Addr, port| {
+        let ip = match packets::is_v6(packet) {
+            true => IpAddr::V6(ipv6(host)),
+            false => IpAddr::V4(plain),
+        };
+        SocketAddr::new(ip, port)
+    };
+    let (src_end, dst_end) = (
+        address(src, packet.src(), from),
+        address(dst, packet.dst(), to),
+    );
+    let is_up = src != 0;
+    let (client, peer) = if is_up {
+        (src_end, dst_end)
+    } else {
+        (dst_end, src_end)
+    };
+    let ends = Ends {
+        protocol,
+        client,
+        peer,
+    };
+    Some((ends, is_up))
+}
+
+fn content(counting: Counting, packet: &Packet) -> Content {
+    if packets::protocol(packet) != PROTOCOL_TCP {
+        return counting.content(&packet.payload);
+    }
+    let Some((header, payload)) = packet.tcp() else {
+        return Content::Malformed;
+    };
+    match Segment::parse(header) {
+        Ok(segment) => of_segment(&segment.header, payload),
+        Err(_) => Content::Malformed,
+    }
+}
