@@ -16,8 +16,8 @@ const MAX_PACKET: usize = 65_535;
 
 /// Where in an IPv4 header the total length, the identification and the checksum are; where in an
 /// IPv6 header the length of the payload is.
-const V4_VOLATILE: [std::ops::Range<usize>; 3] = [2..4, 4..6, 10..12];
-const V6_VOLATILE: [std::ops::Range<usize>; 1] = [4..6];
+const V4_VOLATILE: &[(usize, usize)] = &[(2, 4), (4, 6), (10, 12)];
+const V6_VOLATILE: &[(usize, usize)] = &[(4, 6)];
 
 /// Packets on their way to one host.
 #[derive(Debug, Default)]
@@ -90,13 +90,13 @@ impl Train {
         let headers = self.ip_len + self.tcp_len;
         let is_alike = |from: usize, to: usize| self.bytes[from..to] == packet[from..to];
         let volatile = match self.ip_len {
-            IPV4_HEADER_LEN => &V4_VOLATILE[..],
-            _ => &V6_VOLATILE[..],
+            IPV4_HEADER_LEN => V4_VOLATILE,
+            _ => V6_VOLATILE,
         };
         let mut start = 0;
-        let is_same_ip = volatile.iter().all(|gap| {
-            let same = is_alike(start, gap.start);
-            start = gap.end;
+        let is_same_ip = volatile.iter().all(|(from, to)| {
+            let same = is_alike(start, *from);
+            start = *to;
             same
         });
         let tcp = self.ip_len;
