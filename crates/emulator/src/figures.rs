@@ -197,8 +197,9 @@ pub struct Summary {
     pub flows_seen: u64,
     /// Datagrams dropped outside the links.
     pub dropped: Dropped,
-    /// Figures of the wireless network.
-    pub wlan: WlanReport,
+    /// Figures of the wireless network, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wlan: Option<WlanReport>,
     /// Counters of the wired path.
     pub wired: WiredReport,
     /// How late deliveries were.

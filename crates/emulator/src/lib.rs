@@ -53,6 +53,7 @@ mod lateness;
 mod pace;
 mod relay;
 mod runner;
+mod running;
 mod settings;
 
 pub use content::{Counting, SMALL};
@@ -61,7 +62,8 @@ pub use figures::{AirSeconds, Dropped, FlowFigures, Sample, Summary, Totals};
 #[cfg(target_os = "linux")]
 pub use hosts::{Host, HostSettings, Hosts};
 pub use lateness::{LATE, LATE_SHARE, Lateness, Trust};
-pub use runner::{Emulator, StartError};
+pub use runner::Emulator;
+pub use running::StartError;
 pub use settings::Settings;
 
 /// Longest datagram payload that passes: that of an IP packet of 1500 bytes. Longer ones would

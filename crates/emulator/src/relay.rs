@@ -2,8 +2,8 @@
 //!
 //! One turn handles everything up to now. The kernel says when each datagram arrived, so the loop
 //! need not be woken for one: it enters the model at its own time, however late it is read, as long
-//! as the model has not passed that time. So turns are 20 µs apart at least (`pace.rs`), which costs
-//! deliveries as much and saves most of the wake-ups.
+//! as the model has not passed that time. So turns are 20 µs apart at least (`pace.rs`), which
+//! costs deliveries as much and saves most of the wake-ups.
 //!
 //! A peer that answers each datagram answers bunched deliveries in a bunch, so its answers contend
 //! for the channel otherwise than in virtual time. With 100 µs between turns a transfer with
@@ -33,7 +33,7 @@ use crate::figures::{Dropped, Sample, Summary, Totals};
 use crate::flows::{FlowId, Flows, NoFlow};
 use crate::lateness::{Meter, Trust};
 use crate::pace::Pace;
-use crate::runner::Relaying;
+use crate::running::Relaying;
 use crate::settings::Settings;
 
 /// Datagrams taken from one socket in a turn. More stay in the kernel's buffer, with their time.
@@ -398,10 +398,7 @@ impl Relaying for Relay {
             ),
             dropped: self.dropped,
             wired: self.network.wired_report(),
-            wlan: self
-                .network
-                .wlan_report()
-                .ok_or_else(|| io::Error::other("the scenario has no wireless network"))?,
+            wlan: self.network.wlan_report(),
             lateness,
             entry_lateness,
         })

@@ -87,6 +87,34 @@ pub fn die_with_parent(command: &mut Command) {
     }
 }
 
+/// Lets the program that `command` starts run with the priority of ordinary ones, also if the
+/// thread that starts it has real-time priority.
+pub fn with_ordinary_priority(command: &mut Command) {
+    let lower = || {
+        // Where this thread has no such priority, there is nothing to change.
+        let priority: libc::c_int = 0;
+        // SAFETY: the call reads one integer, which outlives it, and touches no memory of ours.
+        #[expect(unsafe_code, reason = "no safe wrapper of this call exists")]
+        let _unchanged = unsafe {
+            libc::syscall(
+                libc::SYS_sched_setscheduler,
+                0,
+                libc::SCHED_OTHER,
+                &raw const priority,
+            )
+        };
+        Ok(())
+    };
+    // SAFETY: as above: one system call, without locks and memory.
+    #[expect(
+        unsafe_code,
+        reason = "what runs between fork and exec takes a promise"
+    )]
+    unsafe {
+        command.pre_exec(lower);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Stdio;

@@ -84,11 +84,19 @@ pub enum Paper {
     Filter,
     /// None of them: all mechanisms on the same medium.
     Joint,
+    /// Nor this: other transports on the same links.
+    Stacks,
 }
 
 impl Paper {
     /// All, in reading order.
-    pub const ALL: [Self; 4] = [Self::Tack, Self::Hack, Self::Filter, Self::Joint];
+    pub const ALL: [Self; 5] = [
+        Self::Tack,
+        Self::Hack,
+        Self::Filter,
+        Self::Joint,
+        Self::Stacks,
+    ];
 
     /// What it is called in headings.
     pub fn name(self) -> &'static str {
@@ -97,13 +105,14 @@ impl Paper {
             Self::Hack => "TCP/HACK",
             Self::Filter => "ACK filtering",
             Self::Joint => "All mechanisms",
+            Self::Stacks => "Other transports",
         }
     }
 
     /// What the names of its figures begin with.
     fn prefix(self) -> &'static str {
         match self {
-            Self::Tack | Self::Joint => "",
+            Self::Tack | Self::Joint | Self::Stacks => "",
             Self::Hack => "hack",
             Self::Filter => "filter",
         }
@@ -137,7 +146,7 @@ impl Figure {
         };
         match self.paper {
             Paper::Tack => format!("Figure {}", self.id),
-            Paper::Joint => self.paper.name().into(),
+            Paper::Joint | Paper::Stacks => self.paper.name().into(),
             Paper::Hack | Paper::Filter => format!("{}, {number}", self.paper.name()),
         }
     }
@@ -164,6 +173,11 @@ impl Figure {
         let mut plan = (self.plan)(depth);
         plan.retain(|point| seen.insert(point.key()));
         plan
+    }
+
+    /// Whether its runs take place in real time.
+    pub fn is_real_time(&self) -> bool {
+        self.paper == Paper::Stacks
     }
 
     /// Whether every run it wants has been done.

@@ -31,6 +31,12 @@ pub enum PointError {
         /// How to see it again.
         command: String,
     },
+    /// It runs in real time, which only the program can do.
+    #[error("runs in real time are made by `tack lab run` on this machine: {command}")]
+    RealTime {
+        /// What was asked for.
+        command: String,
+    },
     /// The system gives no threads.
     #[error("{0}")]
     Threads(#[from] JobsError),
@@ -115,6 +121,11 @@ pub fn run(
 /// trace may be long.
 pub(crate) fn prepare(missing: &[Point], folder: &Path) -> Result<(), PointError> {
     for point in missing {
+        if point.measure().is_real_time() {
+            return Err(PointError::RealTime {
+                command: point.command(),
+            });
+        }
         point.place(folder).map_err(|error| StoreError::Io {
             path: folder.to_owned(),
             error,

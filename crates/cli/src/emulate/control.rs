@@ -3,8 +3,8 @@
 //!
 //! The socket has an abstract name, so that nothing is left of it, however the emulation ends. Who
 //! connects sends the name of a host in a line. The answer is one byte, 0 with the namespace
-//! attached, or 1, and then text: the hosts for `/etc/hosts`, or what is wrong. The connection stays
-//! open as long as the emulation runs.
+//! attached, or 1, and then text: the hosts for `/etc/hosts`, or what is wrong. The connection
+//! stays open as long as the emulation runs.
 
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;

@@ -7,8 +7,8 @@ use tack_sim::Scenario;
 use tokio::sync::mpsc;
 
 use super::args::EmulateArgs;
-use super::cannot_start;
 use super::control::Control;
+use super::failure::cannot_start;
 use crate::exit::Failure;
 use crate::printer::with_stdout;
 

@@ -5,13 +5,14 @@ mod args;
 mod control;
 #[cfg(target_os = "linux")]
 mod exec;
+mod failure;
 #[cfg(target_os = "linux")]
 mod hosts;
 mod live;
 
 use std::io;
 
-use tack_emulator::{Emulator, Sample, Settings, StartError, Summary, Totals};
+use tack_emulator::{Emulator, Sample, Settings, Summary, Totals};
 use tack_sim::Scenario;
 use tack_sim::report::WlanReport;
 use tokio::sync::mpsc;
@@ -24,6 +25,7 @@ pub(crate) use args::EmulateArgs;
 use args::EmulateCommand;
 use live::Display;
 
+pub(crate) use failure::cannot_start;
 pub(crate) use live::{air_line, rate};
 
 /// Links between sockets or between hosts.
@@ -157,17 +159,6 @@ async fn relay(args: &EmulateArgs, scenario: Scenario) -> Result<Emulator, Failu
     Ok(emulator)
 }
 
-/// Why an emulator did not start, for people and scripts.
-pub(crate) fn cannot_start(error: StartError) -> Failure {
-    match error {
-        StartError::NoWireless | StartError::Families { .. } | StartError::Settings(_) => {
-            Failure::usage(error)
-        }
-        StartError::Listen { .. } | StartError::System(_) => Failure::network(error),
-        StartError::Namespaces(_) | StartError::Device { .. } => Failure::plain(error),
-    }
-}
-
 fn announce(
     args: &EmulateArgs,
     emulator: &Emulator,
@@ -221,11 +212,13 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
             "        (flows that are not TCP in UDP: datagrams of at most 100 bytes count as acknowledgements)\n",
         );
     }
-    text.push_str(&format!(
-        "  {} collisions, {} packets dropped by full queues, {} after too many attempts\n",
-        summary.wlan.collisions, summary.wlan.queue_drops, summary.wlan.retry_drops
-    ));
-    text.push_str(&at_the_radios(&summary.wlan));
+    if let Some(wlan) = &summary.wlan {
+        text.push_str(&format!(
+            "  {} collisions, {} packets dropped by full queues, {} after too many attempts\n",
+            wlan.collisions, wlan.queue_drops, wlan.retry_drops
+        ));
+        text.push_str(&at_the_radios(wlan));
+    }
     let dropped = &summary.dropped;
     for (count, why) in [
         (

@@ -25,7 +25,7 @@ pub(crate) struct LabRunArgs {
     /// Figures such as 1 or 5b; `tack lab list` lists them
     #[arg(value_name = "FIGURE", required_unless_present = "all")]
     pub(crate) figures: Vec<String>,
-    /// Every figure
+    /// Every figure but those in real time, which are measured when they are named
     #[arg(long, conflicts_with = "figures")]
     pub(crate) all: bool,
     /// Measure the main parameters with few seeds (default); all figures take minutes

@@ -1,6 +1,8 @@
 //! `tack lab`: the figures of the papers on TACK, TCP/HACK and ACK filtering.
 
 mod args;
+#[cfg(target_os = "linux")]
+mod real_time;
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -9,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use tack_lab::{
-    Depth, Entry, Extent, FIGURES, Figure, Format, Point, Recorded, Store, StoreError, Verdict,
-    Width,
+    Depth, Entry, Extent, FIGURES, Figure, Format, Point, REAL_TIME, Recorded, Store, StoreError,
+    Verdict, Width,
 };
 
 use crate::dask;
@@ -26,7 +28,13 @@ pub(crate) async fn run(command: LabCommand) -> Result<Exit, Failure> {
         LabCommand::List => list(),
         LabCommand::Run(args) | LabCommand::Check(args) => {
             let wanted = Wanted::of(args)?;
+            let is_real_time = wanted.figures.iter().any(Figure::is_real_time);
             let on_workers = match &args.dask {
+                Some(_) if is_real_time => {
+                    return Err(Failure::usage(
+                        "figure kernel is measured in real time on this machine; --dask does not apply to it",
+                    ));
+                }
                 Some(address) => Some(wanted.run_on_workers(args, address).await?),
                 None => None,
             };
@@ -49,7 +57,7 @@ pub(crate) async fn run(command: LabCommand) -> Result<Exit, Failure> {
 
 fn list() -> Result<Exit, Failure> {
     let mut text = String::new();
-    for figure in FIGURES {
+    for figure in FIGURES.iter().chain(REAL_TIME) {
         let [quick, full] = [Depth::quick(), Depth::full()].map(|depth| figure.plan(&depth).len());
         let _ = writeln!(
             text,
@@ -161,20 +169,65 @@ fn run_missing(args: &LabRunArgs, store: &mut Store, wanted: &[Point]) -> Result
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bar = progress::runs(0);
     let mut lines = progress::Lines::new(bar.is_hidden(), args.lines);
-    let done = tack_lab::run(store, wanted, jobs, |done, total| {
+    let mut progress = |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
         if let Some(line) = lines.next(Instant::now(), done, total) {
             eprintln!("{line}");
         }
-    });
-    bar.finish_and_clear();
-    done.map_err(|errors| {
-        for error in &errors {
-            eprintln!("tack: {error}");
+    };
+    let (real_time, simulated): (Vec<_>, Vec<_>) = wanted
+        .iter()
+        .partition(|point| point.measure().is_real_time());
+    let simulated: Vec<_> = simulated.into_iter().cloned().collect();
+    let done = tack_lab::run(store, &simulated, jobs, &mut progress);
+    let failed = done.err().unwrap_or_default();
+    for error in &failed {
+        eprintln!("tack: {error}");
+    }
+    // By themselves: what else computes would make them late.
+    let unreal = match run_in_real_time(store, &real_time, &mut progress) {
+        Ok(failed) => failed,
+        Err(failure) => {
+            eprintln!("tack: {failure}");
+            real_time.len()
         }
-        errors.len()
-    })
+    };
+    bar.finish_and_clear();
+    match failed.len() + unreal {
+        0 => Ok(()),
+        count => Err(count),
+    }
+}
+
+/// Makes the missing runs in real time. Returns how many failed.
+#[cfg(target_os = "linux")]
+fn run_in_real_time(
+    store: &mut Store,
+    points: &[&Point],
+    progress: impl FnMut(usize, usize),
+) -> Result<usize, Failure> {
+    if points.is_empty() {
+        return Ok(0);
+    }
+    crate::trust::TrustArgs {
+        realtime: true,
+        ..Default::default()
+    }
+    .prepare();
+    real_time::run(store, points, progress)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_in_real_time(
+    _store: &mut Store,
+    points: &[&Point],
+    _progress: impl FnMut(usize, usize),
+) -> Result<usize, Failure> {
+    match points.len() {
+        0 => Ok(0),
+        _ => Err(Failure::usage("runs in real time take Linux")),
+    }
 }
 
 /// Fails if a claim does not hold.
@@ -210,6 +263,7 @@ fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
     });
     let entries = FIGURES
         .iter()
+        .chain(REAL_TIME)
         .map(|figure| {
             let depth = depths
                 .iter()
@@ -373,12 +427,12 @@ fn named(names: &[String]) -> Result<Vec<Figure>, Failure> {
     names
         .iter()
         .map(|id| {
-            FIGURES
-                .iter()
-                .find(|figure| figure.is_called(id))
+            let mut all = FIGURES.iter().chain(REAL_TIME);
+            all.find(|figure| figure.is_called(id))
                 .copied()
                 .ok_or_else(|| {
-                    let ids: Vec<_> = FIGURES.iter().map(|figure| figure.id).collect();
+                    let all = FIGURES.iter().chain(REAL_TIME);
+                    let ids: Vec<_> = all.map(|figure| figure.id).collect();
                     Failure::usage(format!(
                         "{id:?} is not a figure; expected one of {}",
                         ids.join(", ")

@@ -176,8 +176,8 @@ fn the_kernels_tcp_and_tack_share_the_air() {
         assert_eq!(counted, "tcp");
         // It ends when all is handed to the kernel, which may not have sent it.
         assert!(data >= 690.0, "{data}");
-        // One for two segments, for all that receive offload puts together, and for each one while it
-        // recovers.
+        // One for two segments, for all that receive offload puts together, and for each one while
+        // it recovers.
         assert!((0.01 * data..=1.1 * data).contains(&acks), "{data} {acks}");
     }
     let [(counted, data, acks)] = &bulk(&summary, "udp")[..] else {

@@ -24,7 +24,7 @@ use super::settings::{HostSettings, host_v4};
 use crate::figures::{Dropped, Sample, Summary};
 use crate::lateness::{Meter, Trust};
 use crate::pace::Pace;
-use crate::runner::Relaying;
+use crate::running::Relaying;
 
 /// Packets taken from one device in a turn. More stay in the kernel's queue.
 const MOST_TAKEN: usize = 1_024;
@@ -261,10 +261,7 @@ impl Relaying for Bridge {
             ),
             dropped: self.dropped,
             wired: self.network.wired_report(),
-            wlan: self
-                .network
-                .wlan_report()
-                .ok_or_else(|| io::Error::other("the scenario has no wireless network"))?,
+            wlan: self.network.wlan_report(),
             lateness,
             entry_lateness,
         })

@@ -87,6 +87,10 @@ impl Train {
     }
 
     fn takes(&self, at: Instant, packet: &[u8], segment: &Segment) -> bool {
+        // Also where the first packet is none of plain data, and may be short.
+        if self.is_closed {
+            return false;
+        }
         let headers = self.ip_len + self.tcp_len;
         let is_alike = |from: usize, to: usize| self.bytes[from..to] == packet[from..to];
         let volatile = match self.ip_len {
@@ -100,8 +104,7 @@ impl Train {
             same
         });
         let tcp = self.ip_len;
-        !self.is_closed
-            && self.at == at
+        self.at == at
             && (segment.ip_len, segment.tcp_len) == (self.ip_len, self.tcp_len)
             && segment.seq == self.next_seq
             && segment.payload <= self.segment_size

@@ -13,7 +13,7 @@ use std::io;
 use tokio::sync::mpsc;
 
 use crate::figures::{Sample, Summary};
-use crate::runner::{Running, StartError};
+use crate::running::{Running, StartError};
 use bridge::Bridge;
 pub use settings::{Host, HostSettings};
 use settings::{MAX_MTU, MIN_MTU};
@@ -32,9 +32,6 @@ impl Hosts {
     /// # Errors
     /// [`StartError`].
     pub fn start(settings: HostSettings) -> Result<Self, StartError> {
-        if settings.scenario.wlan.is_none() {
-            return Err(StartError::NoWireless);
-        }
         if !(MIN_MTU..=MAX_MTU).contains(&settings.mtu) {
             return Err(StartError::Settings(format!(
                 "expected an MTU between {MIN_MTU} (the least of IPv6) and {MAX_MTU} (the most of 802.11) bytes, got {}",

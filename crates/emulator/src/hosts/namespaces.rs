@@ -6,7 +6,7 @@ use tack_io::namespace::Namespace;
 use tack_io::{TunNetwork, TunOptions, TunReceiver, TunSender};
 
 use super::settings::{Host, PREFIX_V4, PREFIX_V6, device, ipv4, ipv6, name};
-use crate::runner::StartError;
+use crate::running::StartError;
 
 /// Packets that the kernel queues for the emulator: 100 ms of a gigabit per second.
 const QUEUE: u32 = 10_000;

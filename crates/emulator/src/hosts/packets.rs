@@ -24,6 +24,10 @@ const SPARE: usize = IPV6_HEADER_LEN - IPV4_HEADER_LEN;
 const FIRST_WORD: std::ops::Range<usize> = UDP_HEADER_LEN..UDP_HEADER_LEN + 4;
 const NEXT_HEADER: usize = FIRST_WORD.end;
 const HOP_LIMIT: usize = NEXT_HEADER + 1;
+/// Where the checksum of UDP waits, whose place in the model's header is blank.
+const UDP_CHECKSUM: std::ops::Range<usize> = HOP_LIMIT + 1..HOP_LIMIT + 3;
+/// Where it is in a UDP header.
+const CHECKSUM_PLACE: std::ops::Range<usize> = 6..8;
 
 /// Why a packet of the kernel is not carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,6 +110,8 @@ fn read_v6(bytes: &[u8], from: usize, hosts: usize, at: Instant) -> Result<Packe
         PROTOCOL_UDP if rest.len() < UDP_HEADER_LEN => return Err(Refused::Unfit),
         PROTOCOL_UDP => {
             transport[..UDP_HEADER_LEN].copy_from_slice(&rest[..UDP_HEADER_LEN]);
+            transport[CHECKSUM_PLACE].fill(0);
+            transport[UDP_CHECKSUM].copy_from_slice(&rest[CHECKSUM_PLACE]);
             (UDP_HEADER_LEN, Inner::Unknown)
         }
         PROTOCOL_TCP => {
@@ -180,7 +186,10 @@ pub(super) fn write(mut packet: Packet, out: &mut Vec<u8>) {
     out.extend_from_slice(&[transport[NEXT_HEADER], transport[HOP_LIMIT]]);
     out.extend_from_slice(&ipv6(host(packet.src())).octets());
     out.extend_from_slice(&ipv6(host(packet.dst())).octets());
-    out.extend_from_slice(udp);
+    if !udp.is_empty() {
+        out.extend_from_slice(&udp[..CHECKSUM_PLACE.start]);
+        out.extend_from_slice(&transport[UDP_CHECKSUM]);
+    }
     out.extend_from_slice(&packet.payload);
     debug_assert_eq!(DEFAULT_HOP_LIMIT, packet.head[8]);
 }

@@ -20,8 +20,9 @@ pub(super) const MIN_MTU: u16 = 1_280;
 /// A network between hosts that the kernel runs.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// The links: wired path and wireless network, with the number of stations. The flows and the
-    /// duration of the scenario do not count here.
+    /// The links: wired path and wireless network, with the number of stations. Without a wireless
+    /// network there is one station, behind the wired path. The flows and the duration of the
+    /// scenario do not count here.
     pub scenario: Scenario,
     /// Seed of the model's random draws.
     pub seed: u64,

@@ -6,13 +6,18 @@ mod mechanisms;
 mod presentation;
 mod readings;
 mod sequel;
+mod stacks;
 mod tack;
 mod transport;
 mod upload_queues;
 
 use crate::figure::Figure;
 
-/// All figures, paper by paper and in its order.
+/// Figures whose runs take place in real time, on a machine that does nothing else: they are
+/// measured when they are named.
+pub const REAL_TIME: &[Figure] = &[stacks::FIGURE];
+
+/// All other figures, paper by paper and in its order.
 pub const FIGURES: &[Figure] = &[
     tack::fig1_wlan_preview::FIGURE,
     tack::fig3_air_contention::FIGURE,

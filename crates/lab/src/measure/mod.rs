@@ -5,6 +5,7 @@
 
 mod blocked;
 mod change;
+mod stack;
 mod steps;
 mod values;
 
@@ -13,6 +14,7 @@ use tack_sim::{Observer, Observers, RunError, Scenario, run};
 use blocked::add_blocked;
 pub(crate) use change::BEFORE;
 use change::Change;
+pub use stack::Stack;
 use steps::Steps;
 use tack_sim::Blocked;
 pub use values::Values;
@@ -35,6 +37,9 @@ pub enum Measure {
     /// `arrived.ROUND`, acknowledgements `acks.ROUND`; and for how many round trips the second
     /// one stays, `change.present`.
     Change,
+    /// Nothing of the simulator: the scenario's links in real time, with a transport of its own.
+    /// The program does such runs, one at a time, since this crate has no clock.
+    RealTime(Stack),
 }
 
 impl Measure {
@@ -45,22 +50,30 @@ impl Measure {
             Self::Blocked => "blocked",
             Self::Steps => "steps",
             Self::Change => "change",
+            Self::RealTime(stack) => stack.name(),
         }
     }
 
     /// The measure of that name.
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Report, Self::Blocked, Self::Steps, Self::Change];
-        all.into_iter().find(|measure| measure.name() == name)
+        let real = Stack::ALL.map(Self::RealTime);
+        let mut all = all.into_iter().chain(real);
+        all.find(|measure| measure.name() == name)
     }
 
-    /// Runs `scenario` and measures.
+    /// Whether runs take place in real time, and not in the simulator.
+    pub const fn is_real_time(self) -> bool {
+        matches!(self, Self::RealTime(_))
+    }
+
+    /// Runs `scenario` and measures: in the simulator, whatever the measure.
     ///
     /// # Errors
     /// [`RunError`] when the stack broke a promise.
     pub fn take(self, scenario: &Scenario, seed: u64) -> Result<Values, RunError> {
         match self {
-            Self::Report => {
+            Self::Report | Self::RealTime(_) => {
                 let report = run(scenario, seed, &mut Observers::default())?;
                 Ok(Values::of_report(&report))
             }
