@@ -4,7 +4,8 @@
 /// the stack has a choice, the acknowledgement policy are those of the scenario's first flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// The kernel's TCP, with generic receive offload or each frame alone.
+    /// The kernel's TCP, with generic receive offload, or with each frame alone and without
+    /// compression of SACKs.
     Kernel {
         /// Whether segments that come together are one packet to TCP.
         receive_offload: bool,
