@@ -132,6 +132,7 @@ fn signals_end_both_sides_cleanly() {
         drop(input);
         assert_eq!(sent.code, Some(1), "{sent:?}");
         assert!(sent.stderr.contains("shutting down"), "{}", sent.stderr);
+        assert!(sent.stderr.contains("goes on where"), "{}", sent.stderr);
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),
             0,

@@ -238,7 +238,9 @@ impl Ended<'_> {
             ),
             Some(error) => tracing::error!(peer, error, "the transfer failed"),
         }
-        if !self.json && error.is_none() && !self.progress.is_quiet() {
+        // That nothing was sent is no success to tell of.
+        let went_well = error.is_none() && (report.failed == 0 || report.there() > 0);
+        if !self.json && went_well && !self.progress.is_quiet() {
             if self.dry_run {
                 let (files, bytes) = report.would;
                 let would = self.progress.would(files, bytes);

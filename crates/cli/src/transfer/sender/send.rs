@@ -31,10 +31,18 @@ pub(crate) enum SendError {
     Violation(Violation),
     #[error(transparent)]
     BadAnswer(#[from] BadAnswer),
-    #[error("the receiver ended the transfer ({reason}): {message}")]
+    #[error("the receiver ended the transfer ({reason}): {message}{}", hint(*reason))]
     Fatal { reason: Refusal, message: String },
     #[error("the connection to the receiver was lost: {0}")]
     Stream(io::Error),
+}
+
+/// What helps after that.
+fn hint(reason: Refusal) -> &'static str {
+    match reason {
+        Refusal::Stopping => "; once it runs again, the same command goes on where this one was",
+        _ => "",
+    }
 }
 
 impl SendError {
