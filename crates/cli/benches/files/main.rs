@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p tack-cli --bench files                            # everything: an hour
-//! cargo bench -p tack-cli --bench files -- --minutes 10 --longest 45   # what that time allows
+//! cargo bench -p tack-cli --bench files -- --minutes 9 --longest 30    # what that time allows
 //! cargo bench -p tack-cli --bench files -- --quick                 # a tenth of each amount
 //! cargo bench -p tack-cli --bench files -- --tools tack,rsync      # some of the tools
 //! ```
