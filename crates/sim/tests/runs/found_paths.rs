@@ -234,6 +234,55 @@ fn a_probe_waits_for_a_remainder_alone() {
     });
 }
 
+/// Path 70441: requests, and a queue on the way back that holds no answer while an acknowledgement
+/// leaves, so that most answers get lost at first. A probe may follow each of them, and the timer
+/// does not stay backed off: 41 answers before that, and 78 with `delayed:2`.
+#[test]
+fn answers_that_get_lost_at_first_are_probed_each_time() {
+    let answers = |congestion: &str, ack: &str| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '29376kbps'\ndelay = '2195us'\nqueue = '1.0bdp'\n\
+             rate_reverse = '454kbps'\n[wired.suspension]\nstart = '182ms'\nperiod = '1495ms'\n\
+             duration = '19ms'\nduration_max = '350ms'\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\napp = 'request:5050B,361B'\n"
+        );
+        let done = |seed| flows(&text, seed)[0].requests.expect("it asks").completed;
+        (1..=8).into_par_iter().map(done).sum::<u64>()
+    };
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| answers(congestion, ack));
+        println!("{congestion}: {tack} answers, {plain} with delayed:2");
+        assert!(
+            tack >= plain,
+            "{congestion}: {tack}, {plain} with delayed:2"
+        );
+    });
+}
+
+/// Path 80457: the last acknowledgement of each request waits in a queue with its answer, behind
+/// reports that came at once, and comes a little later than a probe waits. An acknowledgement that
+/// comes sooner after the probe than anything was ever answered is the original's, and says how
+/// long such answers take: one probe for nothing instead of one for each request.
+#[test]
+fn an_answer_that_waits_with_data_is_probed_for_once() {
+    let again = |ack: &str| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '7346kbps'\ndelay = '6100us'\nqueue = '1.0bdp'\n\
+             rate_reverse = '76kbps'\nqueue_reverse = '72p'\n\
+             [[wired.blackout_reverse]]\nstart = '1us'\nduration = '10968us'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{ack}'\napp = 'request:9118B,2994B,gap=103976us'\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        (
+            flow.retransmitted_segments,
+            flow.requests.expect("it asks").completed,
+        )
+    };
+    let [(tack, answers), (plain, plain_answers)] = ["tack", "delayed:2"].map(again);
+    println!("{tack} again for {answers} answers; {plain} for {plain_answers} with delayed:2");
+    assert!(tack <= plain + 3 && answers + 1 >= plain_answers);
+}
+
 /// Paths 61072 and 30807: requests whose answers overflow a queue shorter than the path. BBR is
 /// limited by the application and stays in its startup, so that each answer overflows the queue
 /// again: 49 answers instead of 149, and 48 instead of 87. Losses out of a queue that stands,

@@ -226,10 +226,12 @@ impl Connection {
             && event.pure
             && !event.window_moved
             && event.header.options.sack.is_empty();
-        if self
-            .recovery
-            .is_repaired_by_probe(ack, event.duplicate, bare)
-        {
+        if self.recovery.is_repaired_by_probe(
+            ack,
+            event.duplicate,
+            bare,
+            self.feedback.info.largest,
+        ) {
             self.on_repaired_loss(event.now, event.prior_flight);
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Delivery {
     /// A retransmission was among them. What was sent after it may have waited for it at the
     /// receiver, without a SACK block to tell: its age is then no round-trip time.
     repaired: bool,
+    /// First departure of what was oldest.
+    front_sent_at: Option<Instant>,
     /// Last departure of what was oldest, if it left more than once.
     oldest_repaired_at: Option<Instant>,
     /// Token of the newest transmission.
@@ -114,7 +116,10 @@ impl Connection {
         if ack <= self.snd.una && self.feedback.info.acked.is_empty() {
             return Delivery::default();
         }
-        let mut delivery = Delivery::default();
+        let mut delivery = Delivery {
+            front_sent_at: self.log.front_first_sent_at(),
+            ..Delivery::default()
+        };
         let echoed_departure =
             echoed.and_then(|echo| self.timestamps.latest_departure(arrived, echo));
         let mut context = self.detection_context(arrived);
@@ -173,16 +178,7 @@ impl Connection {
             return Some(fastest);
         }
         if self.feedback.info.rate != Measured::BySender {
-            // The acknowledgement may have been held back, and does not say for how long. That is
-            // good enough for the timeout where data carries it, as requests and answers do:
-            // reports are rare there.
-            if !self.feedback.info.numbered
-                && !delivery.repaired
-                && let Some(newest) = delivery.newest_sent_at
-                && arrived >= newest
-            {
-                self.sample_coarsely(now, arrived.saturating_since(newest));
-            }
+            self.take_coarse_sample(now, arrived, delivery);
             return None;
         }
         if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
@@ -198,13 +194,7 @@ impl Connection {
         }
         // The echo ticks in milliseconds: good enough for the timeout.
         let Some(age) = echoed.and_then(|echo| self.timestamps.age(arrived, echo)) else {
-            if let Some(sent_at) = delivery.oldest_repaired_at {
-                self.rtt.on_repair(arrived.saturating_since(sent_at));
-            }
-            if let Some(newest) = delivery.newest_sent_at.filter(|at| *at <= arrived) {
-                self.rtt
-                    .on_bound(arrived.saturating_since(newest), self.snd.una);
-            }
+            self.end_backing_off(arrived, delivery);
             return None;
         };
         // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where
@@ -212,6 +202,52 @@ impl Connection {
         // timeout still lets it grow if round trips have.
         self.sample_coarsely(now, age.min(self.rtt.base_rto() * 2));
         None
+    }
+
+    /// Takes what an acknowledgement without a timing echo says about the round trip, where reports
+    /// bring such echoes.
+    fn take_coarse_sample(&mut self, now: Instant, arrived: Instant, delivery: &Delivery) {
+        let info = &self.feedback.info;
+        if info.numbered {
+            // A report of a loss names one transmission, and how long ago it came. Where each
+            // segment gets lost at first, as small answers do in a queue that is full of
+            // acknowledgements, no other report may ever come: backing off would never end.
+            if self.rtt.is_backed_off()
+                && let Some(left) = info.largest_left
+                && let Some(age) = arrived.saturating_since(left).checked_sub(info.largest_age)
+            {
+                self.sample_coarsely(now, age);
+            }
+        } else if !delivery.repaired {
+            // The acknowledgement may have been held back, and does not say for how long. That is
+            // good enough for the timeout where data carries it, as requests and answers do:
+            // reports are rare there.
+            if let Some(newest) = delivery.newest_sent_at.filter(|at| *at <= arrived) {
+                self.sample_coarsely(now, arrived.saturating_since(newest));
+            }
+        } else if let Some(first) = delivery.front_sent_at.filter(|at| *at <= arrived)
+            && let Some(again) = delivery.oldest_repaired_at.filter(|at| *at <= arrived)
+            && let Some(least) = self.rtt.least()
+            && arrived.saturating_since(again) < least
+        {
+            // Nothing was ever answered so soon: it answers the original. Where data of the peer
+            // waits in a queue with the acknowledgement, each probe would be for nothing otherwise.
+            let most = self.rtt.base_rto() * 2;
+            self.sample_coarsely(now, arrived.saturating_since(first).min(most));
+        } else {
+            self.end_backing_off(arrived, delivery);
+        }
+    }
+
+    /// An acknowledgement that is no sample may end backing off, if it comes in time.
+    fn end_backing_off(&mut self, arrived: Instant, delivery: &Delivery) {
+        if let Some(sent_at) = delivery.oldest_repaired_at {
+            self.rtt.on_repair(arrived.saturating_since(sent_at));
+        }
+        if let Some(newest) = delivery.newest_sent_at.filter(|at| *at <= arrived) {
+            self.rtt
+                .on_bound(arrived.saturating_since(newest), self.snd.una);
+        }
     }
 
     /// Takes a round trip that is good enough for the timeout. The minimum takes it only for want

@@ -454,9 +454,14 @@ impl LossRecovery {
         self.phase == Phase::Open && !self.tlp.is_outstanding()
     }
 
-    /// A probe leaves, up to SND.NXT; `repeated_at` when it is not new data.
-    pub(crate) fn on_probe(&mut self, range: Range<StreamOffset>, repeated_at: Option<Instant>) {
-        self.tlp.on_probe(range, repeated_at);
+    /// A probe leaves under `number`, up to SND.NXT; `repeated_at` when it is not new data.
+    pub(crate) fn on_probe(
+        &mut self,
+        number: PacketNumber,
+        range: Range<StreamOffset>,
+        repeated_at: Option<Instant>,
+    ) {
+        self.tlp.on_probe(number, range, repeated_at);
     }
 
     /// The probe did not leave, or its answer is known.
@@ -466,14 +471,16 @@ impl LossRecovery {
 
     /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` is where something
     /// starts that it reports to have arrived twice, `bare` tells that it is a duplicate
-    /// acknowledgement without blocks. True when the probe repaired a loss outside of any episode.
+    /// acknowledgement without blocks, `largest` is the largest packet number that it reports. True
+    /// when the probe repaired a loss outside of any episode.
     pub(crate) fn is_repaired_by_probe(
         &mut self,
         ack: StreamOffset,
         duplicate: Option<StreamOffset>,
         bare: bool,
+        largest: Option<PacketNumber>,
     ) -> bool {
-        self.tlp.on_ack(ack, duplicate, bare) == ProbeOutcome::RepairedLoss
+        self.tlp.on_ack(ack, duplicate, bare, largest) == ProbeOutcome::RepairedLoss
             && self.phase == Phase::Open
     }
 

@@ -6,6 +6,8 @@ use core::time::Duration;
 use tack_base::filter::WindowedMax;
 use tack_base::{Instant, StreamOffset};
 
+use crate::send::packet_number::PacketNumber;
+
 /// PTO before there is an RTT sample.
 const INITIAL: Duration = Duration::from_secs(1);
 /// Answers that are remembered.
@@ -20,6 +22,8 @@ pub(crate) struct Probe {
     pub(crate) end: StreamOffset,
     /// When it left, if it repeated the last segment instead of sending new data.
     pub(crate) repeated_at: Option<Instant>,
+    /// Its packet number.
+    number: PacketNumber,
 }
 
 /// How long the peer may hold back the acknowledgement of what is in flight.
@@ -92,12 +96,18 @@ impl TailLossProbe {
         self.probe.is_some()
     }
 
-    /// A probe left, up to SND.NXT; `repeated_at` when it is not new data.
-    pub(crate) fn on_probe(&mut self, range: Range<StreamOffset>, repeated_at: Option<Instant>) {
+    /// A probe leaves under `number`, up to SND.NXT; `repeated_at` when it is not new data.
+    pub(crate) fn on_probe(
+        &mut self,
+        number: PacketNumber,
+        range: Range<StreamOffset>,
+        repeated_at: Option<Instant>,
+    ) {
         self.probe = Some(Probe {
             start: range.start,
             end: range.end,
             repeated_at,
+            number,
         });
     }
 
@@ -108,12 +118,17 @@ impl TailLossProbe {
 
     /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` where something starts
     /// that it reports to have arrived twice (DSACK), `plain` that it is a duplicate
-    /// acknowledgement without any block.
+    /// acknowledgement without any block; `largest` the largest packet number that it reports.
+    ///
+    /// RFC 8985 cannot tell which of the two transmissions an acknowledgement of the probe answers,
+    /// and sends no other probe until later data is acknowledged: of requests whose answers all get
+    /// lost at first, every second one would wait for the timeout. A packet number tells.
     pub(crate) fn on_ack(
         &mut self,
         ack: StreamOffset,
         duplicate: Option<StreamOffset>,
         plain: bool,
+        largest: Option<PacketNumber>,
     ) -> ProbeOutcome {
         let Some(probe) = self.probe else {
             return ProbeOutcome::None;
@@ -126,9 +141,9 @@ impl TailLossProbe {
             self.probe = None;
             return ProbeOutcome::None;
         }
-        if ack > probe.end {
-            // What followed the probe arrived, and no duplicate was reported on the way: one copy
-            // was lost.
+        if ack > probe.end || largest == Some(probe.number) {
+            // What followed the probe arrived, or the probe itself, and no duplicate was reported
+            // on the way: one copy was lost.
             self.probe = None;
             return ProbeOutcome::RepairedLoss;
         }

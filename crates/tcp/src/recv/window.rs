@@ -124,11 +124,14 @@ impl ReceiveWindow {
         )
     }
 
-    /// By how much the edge moves at least, bytes: a full-sized segment (RFC 9293 §3.8.6.2.2,
-    /// MUST-39).
+    /// By how much the edge moves at least, bytes: a full-sized segment, as the algorithm that RFC
+    /// 9293 §3.8.6.2.2 suggests has it (MUST-39 asks for any that avoids silly windows).
     ///
-    /// Deviation: in a buffer that holds many segments it waits for [`USUAL_SEGMENT`], that is for
-    /// two segments with options. No sender stands still there for one segment of window.
+    /// In a buffer that holds many segments it is [`USUAL_SEGMENT`], so that segments with options,
+    /// of 1,448 bytes, move the edge in pairs: less silly than asked for, never more. No sender
+    /// stands still there for one segment of window. Measured where the window alone limits
+    /// (100 Mbit/s, 40 ms; 64, 128 and 256 KiB; `every`, `delayed:2` and 8): goodput with pairs is
+    /// 0.99 to 1.03 times that with segments of 1,460 bytes, each of which moves the edge.
     fn step(&self) -> u64 {
         if self.buffer < LARGE_BUFFER {
             self.segment

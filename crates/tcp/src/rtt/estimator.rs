@@ -211,6 +211,12 @@ impl RttEstimator {
         }
     }
 
+    /// Timeouts in a row have doubled the timeout.
+    #[inline]
+    pub(crate) fn is_backed_off(&self) -> bool {
+        self.backoff > 0
+    }
+
     /// The handshake is over: backing off ends.
     #[inline]
     pub(crate) fn end_back_off(&mut self) {

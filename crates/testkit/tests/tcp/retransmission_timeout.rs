@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use tack_tcp::Config;
 use tack_testkit::Peer;
+use tack_wire::tack::{LossReport, TackOption};
 
 use crate::settings::{ms, plain, secs};
+use crate::tack_peer::{RTT_MS, TackPeer, stamp, tack};
 
 /// RTOs straight from the formula: the floor is out of the way.
 fn config() -> Config {
@@ -277,4 +279,77 @@ fn timeouts_are_no_round_trip_time() {
     ));
     let after = peer.connection().stats(peer.now()).rto;
     assert!(after < 3 * before, "from {before:?} to {after:?}");
+}
+
+/// A connection that has measured a round trip, and how many transmissions it has made.
+fn measured() -> (TackPeer, u32) {
+    let mut peer = TackPeer::new(tack());
+    peer.write(100);
+    peer.peer.wait(ms(RTT_MS));
+    peer.send_report(101, peer.report(0), &[]);
+    peer.peer.take_output();
+    (peer, 1)
+}
+
+/// The peer's only answer: a report that the transmissions from number `first` to the one before
+/// `arrived` got lost, and that `arrived` brought everything up to position `ack`.
+fn report_loss(peer: &mut TackPeer, first: u32, arrived: u32, ack: u32) {
+    peer.peer.wait(ms(RTT_MS));
+    let loss = LossReport {
+        lists: false,
+        loss_rate: 0,
+        number: peer.number,
+        largest: arrived,
+        largest_delay: 0,
+        above: 0,
+        before_gap: first - 1,
+        after_gap: arrived,
+    };
+    peer.send_loss(ack, loss, &[]);
+    peer.peer.take_output();
+}
+
+/// Path 70441 of the random search: each answer gets lost at first, so that nothing but reports of
+/// losses acknowledges it. They name the transmission that arrived: what is measured by that ends
+/// backing off, though no data was acknowledged that had left once.
+#[test]
+fn a_report_of_a_loss_ends_backing_off() {
+    let (mut peer, mut next) = measured();
+    let mut waits = Vec::new();
+    for round in 1..=5 {
+        let left = peer.write(100);
+        let written = peer.peer.elapsed();
+        let rto_count = peer.stats().rto_count;
+        let arrived = loop {
+            let tack = peer.peer.next_output().header.options.tack;
+            if let Some(TackOption::Data(stamp)) = tack
+                && peer.stats().rto_count > rto_count
+            {
+                break stamp.number;
+            }
+        };
+        waits.push(peer.peer.elapsed() - written);
+        assert_eq!(stamp(&left[0]).number, next);
+        report_loss(&mut peer, next, arrived, 101 + 100 * round);
+        next = arrived + 1;
+    }
+    assert!(
+        waits.iter().all(|wait| *wait < waits[0] + ms(50)),
+        "{waits:?}"
+    );
+}
+
+/// On the same path: the probe's packet number says that the probe arrived and the original did
+/// not, so that the next answer has a probe as well.
+#[test]
+fn a_probe_whose_number_is_reported_is_answered() {
+    let (mut peer, mut next) = measured();
+    for round in 1..=5 {
+        peer.write(100);
+        let probe = stamp(&peer.peer.next_output()).number;
+        assert_eq!((probe, peer.stats().rto_count), (next + 1, 0));
+        assert_eq!(peer.stats().tlp_count, u64::from(round));
+        report_loss(&mut peer, next, probe, 101 + 100 * round);
+        next = probe + 1;
+    }
 }

@@ -130,7 +130,8 @@ impl Connection {
                 .min(self.window.edge())
                 .min(self.snd.nxt + self.max_payload());
         if fresh.start < fresh.end {
-            self.recovery.on_probe(fresh.clone(), None);
+            self.recovery
+                .on_probe(self.log.next_number(), fresh.clone(), None);
             return Some(Plan {
                 kind: Kind::New,
                 range: fresh,
@@ -145,7 +146,9 @@ impl Connection {
             .log
             .last_in_flight()
             .filter(|range| range.end - range.start <= longest)?;
-        self.recovery.on_probe(range.start..self.snd.nxt, Some(now));
+        let number = self.log.next_number();
+        self.recovery
+            .on_probe(number, range.start..self.snd.nxt, Some(now));
         Some(Plan {
             kind: Kind::Retransmission,
             range,
