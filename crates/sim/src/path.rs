@@ -154,7 +154,7 @@ impl Path {
             self.counters.blacked_out += 1;
             return;
         }
-        if len > self.largest {
+        if self.is_too_large(len) {
             self.counters.too_large += 1;
             return;
         }
@@ -194,6 +194,12 @@ impl Path {
                 self.in_order.push_back((arrival, packet));
             }
         }
+    }
+
+    /// A packet of `len` bytes vanishes, whenever it enters.
+    #[inline]
+    pub(crate) fn is_too_large(&self, len: usize) -> bool {
+        len > self.largest
     }
 
     /// When the next packet arrives.

@@ -173,6 +173,14 @@ impl Network {
         self.paths[direction].send_delayed(now, packet, beyond);
     }
 
+    /// The wired path never lets a packet of this length through that `host` sends.
+    #[inline]
+    pub(super) fn is_too_large(&self, host: usize, packet: &Packet) -> bool {
+        // From station to station it takes no wired path.
+        (host == 0 || host_at(packet.dst()) == 0)
+            && self.paths[usize::from(host > 0)].is_too_large(packet.len())
+    }
+
     /// A packet of a station has come to the access point: to go to the server, or to another
     /// station after the delay of its flow.
     fn pass_on(&mut self, now: Instant, packet: Packet) {

@@ -5,6 +5,15 @@
 //! arrived in each direction in that time. What arrived once says nothing of a path that went dark
 //! after it, and a timer that has backed off meanwhile is no fault.
 //!
+//! Two things count although nothing arrives. The path would have carried a smaller segment if the
+//! oldest byte left in one that no time lets through, because of its size. And a receiver that got
+//! a segment and sends nothing at all gives the path nothing to carry.
+//!
+//! What cannot be seen: each copy of the oldest byte is lost at random or in a full queue, nothing
+//! else is sent, and the sender keeps to its timer. That is a lone sender's bad luck and looks like
+//! it, packet by packet: whether the path had carried another packet at that time, only that packet
+//! could tell. What is judged then is that the byte is sent again in time.
+//!
 //! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its
 //! scoreboard too: what counts is which segments the two hosts sent and got, and how long they
 //! took.
@@ -84,6 +93,14 @@ pub(super) struct Progress {
     delivers: [bool; 2],
     /// How long the path delivered, of the time before that.
     delivered_for: Duration,
+    /// Whether the oldest number left last in a segment that is too large for the path, and for how
+    /// long it had waited after such ones before.
+    is_too_large: bool,
+    too_large_for: Duration,
+    /// Whether the peer sent anything since the oldest number was sent last, and for how long it
+    /// had not, although something arrived, before.
+    is_answered: bool,
+    unanswered_for: Duration,
     /// Longest delay from host to host, of both directions.
     delays: [Option<Duration>; 2],
     /// Longest time that the oldest number waited.
@@ -113,6 +130,10 @@ impl Progress {
             arrived: [0; 2],
             delivers: [false; 2],
             delivered_for: Duration::ZERO,
+            is_too_large: false,
+            too_large_for: Duration::ZERO,
+            is_answered: false,
+            unanswered_for: Duration::ZERO,
             delays: [None; 2],
             longest: Duration::ZERO,
             measured: Duration::ZERO,
@@ -131,8 +152,9 @@ impl Progress {
         self.longest
     }
 
-    /// The sender sends `len` numbers from `seq`.
-    pub(super) fn on_sent(&mut self, now: Instant, seq: SeqNum, len: u32) {
+    /// The sender sends `len` numbers from `seq`, in a packet that the path takes (`fits`), or is
+    /// too large for it at any time.
+    pub(super) fn on_sent(&mut self, now: Instant, seq: SeqNum, len: u32, fits: bool) {
         if len == 0 {
             return;
         }
@@ -144,7 +166,11 @@ impl Progress {
         if !seq.after(una) && end.after(una) {
             self.attempts += 1;
             self.delivered_for = self.delivered_for(now);
+            self.too_large_for = self.too_large_for(now);
+            self.unanswered_for = self.unanswered_for(now);
             self.delivers = [false; 2];
+            self.is_too_large = !fits;
+            self.is_answered = false;
             self.sent_at = now;
             if self.attempts > 1 {
                 self.doublings += 1;
@@ -161,6 +187,11 @@ impl Progress {
         self.arrived[0] += 1;
         self.delivers[0] = true;
         self.delays[0] = self.delays[0].max(Some(delay));
+    }
+
+    /// The peer sends a segment of whatever kind.
+    pub(super) fn on_answered(&mut self) {
+        self.is_answered = true;
     }
 
     /// An acknowledgement of everything before `ack` arrived at the sender after `delay`.
@@ -180,8 +211,9 @@ impl Progress {
             }
             let is_syn = !mem::replace(&mut self.is_syn_acknowledged, true);
             let waited = match self.timer.echoes {
+                // The variation of the first sample is half of it (RFC 6298 §2.2).
+                Echoes::All | Echoes::Syn if is_syn => now.saturating_since(self.since) * 3,
                 Echoes::All => now.saturating_since(self.since),
-                Echoes::Syn if is_syn => now.saturating_since(self.since),
                 Echoes::Syn | Echoes::None => Duration::ZERO,
             };
             self.measured = waited.max(self.measured - self.measured / 8);
@@ -204,6 +236,10 @@ impl Progress {
         self.arrived = [0; 2];
         self.delivers = [false; 2];
         self.delivered_for = Duration::ZERO;
+        self.is_too_large = false;
+        self.too_large_for = Duration::ZERO;
+        self.is_answered = false;
+        self.unanswered_for = Duration::ZERO;
         self.is_counted = false;
     }
 
@@ -212,6 +248,28 @@ impl Progress {
         let last = now.saturating_since(self.sent_at);
         self.delivered_for
             + if self.delivers == [true; 2] {
+                last
+            } else {
+                Duration::ZERO
+            }
+    }
+
+    /// How long the oldest number waited after segments that were too large for the path.
+    fn too_large_for(&self, now: Instant) -> Duration {
+        let last = now.saturating_since(self.sent_at);
+        self.too_large_for
+            + if self.is_too_large {
+                last
+            } else {
+                Duration::ZERO
+            }
+    }
+
+    /// How long the peer sent nothing, in times in which a segment of the sender arrived.
+    fn unanswered_for(&self, now: Instant) -> Duration {
+        let last = now.saturating_since(self.sent_at);
+        self.unanswered_for
+            + if self.delivers[0] && !self.is_answered {
                 last
             } else {
                 Duration::ZERO
@@ -251,11 +309,24 @@ impl Progress {
         let silent = now.saturating_since(self.sent_at);
         let most_silent = (timeout * MARGIN).saturating_mul(doubled(self.doublings));
         let most_waited = (timeout * TIMEOUTS).saturating_mul(doubled(self.doublings_before));
+        let [too_large_for, unanswered_for] = [self.too_large_for(now), self.unanswered_for(now)];
         let what = if delivers && delivered_for >= LEAST.max(most_waited) {
             format!(
                 "the oldest byte has been unacknowledged for {waited:.1?}, although the path delivered for {delivered_for:.1?}: \
                  {} segments of this side and {} of the other arrived meanwhile (a timeout is {timeout:.1?} at most)",
                 self.arrived[0], self.arrived[1],
+            )
+        } else if too_large_for >= LEAST.max(most_waited) {
+            format!(
+                "the oldest byte has been unacknowledged for {waited:.1?} and was sent {} times, in segments that are too large for the \
+                 path for {too_large_for:.1?} of that time (a timeout is {timeout:.1?} at most)",
+                self.attempts,
+            )
+        } else if unanswered_for >= LEAST.max(most_waited) {
+            format!(
+                "the peer has sent nothing for {unanswered_for:.1?}, although {} segments arrived at it and the oldest byte has been \
+                 unacknowledged for {waited:.1?} (a timeout is {timeout:.1?} at most)",
+                self.arrived[0],
             )
         } else if silent >= most_silent.clamp(LEAST_SILENCE, MOST_SILENCE) {
             format!(
@@ -289,20 +360,20 @@ mod tests {
             least: Duration::from_millis(200),
             echoes: Echoes::None,
         });
-        progress.on_sent(at(0), SeqNum(0), 100);
+        progress.on_sent(at(0), SeqNum(0), 100, true);
         progress.on_delivered(DELAY);
         progress.on_acknowledged(at(40), SeqNum(100), DELAY);
-        progress.on_sent(at(1_000), SeqNum(100), 100);
+        progress.on_sent(at(1_000), SeqNum(100), 100, true);
         progress
     }
 
     #[test]
     fn a_hole_that_nobody_fills_is_a_stall() {
         let mut progress = sender();
-        progress.on_sent(at(1_001), SeqNum(200), 100);
+        progress.on_sent(at(1_001), SeqNum(200), 100, true);
         assert_eq!(progress.check(at(3_900)), None);
         // Others go on to be sent: the hole is not.
-        progress.on_sent(at(3_950), SeqNum(300), 100);
+        progress.on_sent(at(3_950), SeqNum(300), 100, true);
         assert!(progress.check(at(4_100)).is_some());
         assert_eq!(progress.check(at(5_000)), None, "told once");
         assert_eq!(progress.stalls(), 1);
@@ -318,7 +389,7 @@ mod tests {
         for doubling in 0..8 {
             now += 200 << doubling;
             assert_eq!(progress.check(at(now)), None, "at {now} ms");
-            progress.on_sent(at(now), SeqNum(100), 100);
+            progress.on_sent(at(now), SeqNum(100), 100, true);
         }
     }
 
@@ -328,7 +399,7 @@ mod tests {
             let mut progress = sender();
             let mut found = None;
             for tenth in 11..100 {
-                progress.on_sent(at(100 * tenth), SeqNum(100), 100);
+                progress.on_sent(at(100 * tenth), SeqNum(100), 100, true);
                 if delivers {
                     progress.on_delivered(DELAY);
                     progress.on_acknowledged(at(100 * tenth), SeqNum(100), DELAY);
@@ -354,7 +425,7 @@ mod tests {
             for doubling in 0..6 {
                 now += 200 << doubling;
                 found = found.or(progress.check(at(now)));
-                progress.on_sent(at(now), SeqNum(100), 100);
+                progress.on_sent(at(now), SeqNum(100), 100, true);
                 if !goes_dark {
                     progress.on_delivered(DELAY);
                     progress.on_acknowledged(at(now + 40), SeqNum(100), DELAY);
@@ -383,11 +454,11 @@ mod tests {
     fn a_timer_that_stays_backed_off_after_progress_is_excused() {
         let mut progress = sender();
         for second in [2, 4, 8, 16, 32] {
-            progress.on_sent(at(1_000 * second), SeqNum(100), 50);
+            progress.on_sent(at(1_000 * second), SeqNum(100), 50, true);
         }
         progress.on_acknowledged(at(32_040), SeqNum(150), DELAY);
         // The timeout in force is 6.4 s.
-        progress.on_sent(at(32_050), SeqNum(200), 100);
+        progress.on_sent(at(32_050), SeqNum(200), 100, true);
         progress.on_acknowledged(at(32_100), SeqNum(200), DELAY);
         assert_eq!(progress.check(at(38_500)), None);
         // Number 200 was sent after all that.
@@ -406,13 +477,13 @@ mod tests {
                 least: Duration::from_millis(200),
                 echoes,
             });
-            progress.on_sent(at(0), SeqNum(0), 1);
-            progress.on_sent(at(1_000), SeqNum(0), 1);
+            progress.on_sent(at(0), SeqNum(0), 1, true);
+            progress.on_sent(at(1_000), SeqNum(0), 1, true);
             progress.on_delivered(DELAY);
             progress.on_acknowledged(at(2_000), SeqNum(1), DELAY);
-            progress.on_sent(at(2_001), SeqNum(1), 100);
+            progress.on_sent(at(2_001), SeqNum(1), 100, true);
             progress.on_acknowledged(at(2_041), SeqNum(101), DELAY);
-            progress.on_sent(at(2_050), SeqNum(101), 100);
+            progress.on_sent(at(2_050), SeqNum(101), 100, true);
             assert_eq!(progress.check(at(5_100)).is_some(), is_stall);
             // What was measured once is no excuse for ever.
             for _ in 0..20 {
@@ -430,14 +501,78 @@ mod tests {
             least: Duration::from_millis(200),
             echoes: Echoes::None,
         });
-        progress.on_sent(at(0), SeqNum(0), 1);
-        progress.on_sent(at(1_000), SeqNum(0), 1);
+        progress.on_sent(at(0), SeqNum(0), 1, true);
+        progress.on_sent(at(1_000), SeqNum(0), 1, true);
         progress.on_delivered(DELAY);
         progress.on_acknowledged(at(1_040), SeqNum(1), DELAY);
-        progress.on_sent(at(1_040), SeqNum(1), 100);
+        progress.on_sent(at(1_040), SeqNum(1), 100, true);
         for second in [4, 10, 22] {
             assert_eq!(progress.check(at(1_000 * second)), None);
-            progress.on_sent(at(1_000 * second + 40), SeqNum(1), 100);
+            progress.on_sent(at(1_000 * second + 40), SeqNum(1), 100, true);
         }
+    }
+
+    /// The path would carry a smaller segment: a sender that never tries one stalls, although
+    /// nothing arrives at all. Where it does try, whatever else gets lost is bad luck.
+    #[test]
+    fn retransmissions_that_no_time_lets_through_are_a_stall() {
+        for (fits, is_stall) in [(false, true), (true, false)] {
+            let mut progress = sender();
+            let (mut now, mut found) = (1_000, None);
+            for doubling in 0..8 {
+                now += 200 << doubling;
+                found = found.or(progress.check(at(now)));
+                progress.on_sent(at(now), SeqNum(100), 100, fits);
+            }
+            assert_eq!(found.is_some(), is_stall, "{found:?}");
+        }
+        // Two sizes that are too large, and then one that fits: found in time.
+        let mut progress = sender();
+        let mut now = 1_000;
+        for doubling in 0..4 {
+            now += 200 << doubling;
+            assert_eq!(progress.check(at(now)), None);
+            progress.on_sent(at(now), SeqNum(100), 100, doubling >= 3);
+        }
+        progress.on_delivered(DELAY);
+        progress.on_acknowledged(at(now + 40), SeqNum(200), DELAY);
+        assert_eq!(progress.stalls(), 0);
+    }
+
+    #[test]
+    fn a_peer_that_answers_nothing_of_what_arrives_is_a_stall() {
+        for answers in [false, true] {
+            let mut progress = sender();
+            let (mut now, mut found) = (1_000, None);
+            for doubling in 0..8 {
+                progress.on_delivered(DELAY);
+                if answers {
+                    // Every answer gets lost.
+                    progress.on_answered();
+                }
+                now += 200 << doubling;
+                found = found.or(progress.check(at(now)));
+                progress.on_sent(at(now), SeqNum(100), 100, true);
+            }
+            assert_eq!(found.is_none(), answers, "{found:?}");
+        }
+    }
+
+    /// Path 81014 of the random search: the handshake's last segment gets lost, and the round trip
+    /// that is measured by its retransmission is 620 ms. The first timeout after it is three times
+    /// that (RFC 6298 §2.2), and a probe puts it off.
+    #[test]
+    fn the_first_round_trip_counts_three_times() {
+        let mut progress = Progress::new(Timer {
+            initial: Duration::from_secs(1),
+            least: Duration::from_millis(200),
+            echoes: Echoes::All,
+        });
+        progress.on_sent(at(0), SeqNum(0), 1, true);
+        progress.on_delivered(DELAY);
+        progress.on_acknowledged(at(620), SeqNum(1), DELAY);
+        progress.on_sent(at(621), SeqNum(1), 100, true);
+        assert_eq!(progress.check(at(3_790)), None);
+        assert!(progress.check(at(8_100)).is_some());
     }
 }

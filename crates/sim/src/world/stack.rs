@@ -147,11 +147,13 @@ impl World<'_, '_> {
             flows.mark(&mut packet);
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
             let checks_all = observers.checks == Checks::EveryEvent;
+            flows.note_answer(host, packet.ports());
             if (checks_all || may_take_numbers(&packet))
                 && let Ok(segment) = Segment::parse(packet.transport())
             {
                 let payload = packet.payload.len();
-                let stall = flows.note_sent(host, now, &segment.header, payload);
+                let fits = !network.is_too_large(host, &packet);
+                let stall = flows.note_sent(host, now, &segment.header, payload, fits);
                 if checks_all && outcome.is_ok() {
                     outcome = stall
                         .and_then(|()| flows.check_sent(host, local, &segment.header, payload));

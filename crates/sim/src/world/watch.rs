@@ -62,13 +62,26 @@ impl Flows {
         }
     }
 
-    /// A segment leaves `host`. Says when the sender has stalled.
+    /// A packet of these ports leaves `host`.
+    pub(super) fn note_answer(&mut self, host: usize, ports: (u16, u16)) {
+        if let Some(flow) = self.by_ports(ports) {
+            let state = &mut self.list[flow];
+            let side = state.side_of(host);
+            if let Kind::Tcp(stream) = &mut state.kind {
+                stream.progress[1 - side].on_answered();
+            }
+        }
+    }
+
+    /// A segment leaves `host`, in a packet that the path takes (`fits`) or that is too large for
+    /// it. Says when the sender has stalled.
     pub(super) fn note_sent(
         &mut self,
         host: usize,
         now: Instant,
         header: &Header,
         payload: usize,
+        fits: bool,
     ) -> Result<(), Broken> {
         let len = numbers(header, payload);
         if len == 0 || header.flags.rst() {
@@ -79,7 +92,7 @@ impl Flows {
         };
         let side = self.list[flow].side_of(host);
         self.progress(flow, side, now, |progress| {
-            progress.on_sent(now, header.seq, len);
+            progress.on_sent(now, header.seq, len, fits);
         })
     }
 
