@@ -37,6 +37,8 @@ pub(crate) struct Figures {
     pub(crate) processor: f64,
     /// Shortest round trip that a sender saw, seconds; zero if none.
     pub(crate) min_rtt: f64,
+    /// Packets that the wired path lost, of both directions and all flows.
+    pub(crate) path_losses: f64,
     /// Something that had an end did not reach it.
     pub(crate) unfinished: bool,
     /// Times that a sender did not get on, and the longest time without progress, seconds.
@@ -132,6 +134,10 @@ impl Figures {
                 .filter_map(|flow| flow.min_rtt_us)
                 .min()
                 .map_or(0.0, |micros| micros as f64 / 1e6),
+            path_losses: [report.wired.forward, report.wired.reverse]
+                .iter()
+                .map(|way| (way.queue_drops + way.lost + way.blacked_out + way.too_large) as f64)
+                .sum(),
             stalls: flows.iter().map(|flow| flow.stalls).sum(),
             no_progress: flows
                 .iter()
@@ -154,6 +160,7 @@ impl Figures {
             acks: mean(|run| run.acks),
             ack_bytes: mean(|run| run.ack_bytes),
             timeouts: mean(|run| run.timeouts),
+            path_losses: mean(|run| run.path_losses),
             ..Self::median(runs)
         }
     }
@@ -183,6 +190,7 @@ impl Figures {
             stalls: runs.iter().map(|run| run.stalls).max().unwrap_or(0),
             no_progress: median(|run| run.no_progress),
             min_rtt: median(|run| run.min_rtt),
+            path_losses: median(|run| run.path_losses),
             unfinished: runs.iter().filter(|run| run.unfinished).count() * 2 > runs.len(),
             broken: runs.iter().find_map(|run| run.broken.clone()),
         }

@@ -18,6 +18,8 @@ const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
 const ONE_WAY: &str = "app=bulk";
 /// What the scenario of a path says where its application pauses.
 const PAUSE: &str = "pause=";
+/// The same application, always busy.
+const WITHOUT_PAUSE: &str = "app=bulk";
 /// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
 /// The key of a path for how late the timers of the sender's host are.
@@ -30,6 +32,8 @@ const SPARSE_PLAIN: [&str; 5] = [
     "delayed:16",
     "delayed:32",
 ];
+/// How the keys of a path begin that say by how much packets are late.
+const LATENESS: &str = "reorder_delay";
 /// Frames a second of a video, as the paths have it.
 const FRAMES: f64 = 30.0;
 
@@ -37,7 +41,9 @@ const FRAMES: f64 = 30.0;
 /// raised for.
 pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -> Option<String> {
     match flag {
-        Flag::Retx => window(path),
+        Flag::Retx => window(path)
+            .or_else(|| unrepaired(path, tack, plain))
+            .or_else(|| late_packets(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack))
@@ -47,25 +53,132 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
             .or_else(|| denser_neighbour(path, tack, plain))
             .or_else(|| late_timers(path, tack))
             .or_else(|| competition(path, tack))
+            .or_else(|| shorter_segments(path, tack))
             .or_else(|| density(path, tack, plain)),
+        Flag::Rto => progress(tack, plain),
         _ => None,
     }
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and
 /// that of the plain policy follows the round trip later, or without timestamps not at all. With
-/// windows that are open from the start the difference must be gone.
+/// windows that are open from the start the difference must be gone, or be that of losses which the
+/// plain policy has not repaired.
 fn window(path: &Path) -> Option<String> {
     let [tack, plain] = Variant::both().map(|mut variant| {
         variant.flow_keys.push("receive_window=fixed");
         runs::fresh(path, &variant)
     });
-    let is_gone = !judge(path, &tack, &plain).contains(&Flag::Retx);
+    let there = if judge(path, &tack, &plain).contains(&Flag::Retx) {
+        format!(", where {}", unrepaired(path, &tack, &plain)?)
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "the receive window of {PLAIN} held its sender back: {:.1} % again and {:.1} % with windows open from the start{there}",
+        100.0 * tack.repeated_share(),
+        100.0 * plain.repeated_share(),
+    ))
+}
+
+/// What overflowed a queue is not repaired by the plain policy when the run ends: it had no room to
+/// say what is missing, and repeats a segment in each round trip. It must have lost as much, and
+/// TACK must repeat no more than the path lost, and be as fast.
+fn unrepaired(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let repairs_losses_only = tack.repeated <= 1.05 * tack.path_losses;
+    let is_unrepaired = plain.path_losses >= 0.9 * tack.path_losses
+        && plain.repeated < 0.5 * plain.path_losses
+        && gain(path, tack, plain) >= 0.95;
+    (repairs_losses_only && is_unrepaired).then(|| {
+        format!(
+            "{PLAIN} has not repaired what it lost: the path lost {:.0} packets and it repeated {:.0} segments, TACK {:.0} of {:.0}",
+            plain.path_losses, plain.repeated, tack.repeated, tack.path_losses,
+        )
+    })
+}
+
+/// Packets are late by more than RTTmin, which is as long as TACK waits for one (section 4 of the
+/// paper has a quarter of it). Where they are late by half of it the difference must be gone, and
+/// here the repetitions must cost no speed.
+fn late_packets(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let micros = |text: &str| {
+        text.trim()
+            .trim_matches('"')
+            .strip_suffix("us")?
+            .parse()
+            .ok()
+    };
+    let lateness = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        let key = key.trim();
+        let micros: f64 = micros(value)?;
+        key.starts_with(LATENESS)
+            .then(|| (key.to_owned(), micros / 1e6))
+    };
+    let keys: Vec<_> = path.toml.lines().filter_map(lateness).collect();
+    let is_late = keys.iter().any(|(_, late)| *late > tack.min_rtt);
+    if !is_late || gain(path, tack, plain) < 0.9 {
+        return None;
+    }
+    let [sooner_tack, sooner_plain] = Variant::both().map(|mut variant| {
+        let half = (0.5e6 * tack.min_rtt) as u64;
+        let sooner = keys.iter().map(|(key, _)| format!("wired.{key}={half}us"));
+        variant.path_keys.extend(sooner);
+        runs::fresh(path, &variant)
+    });
+    let is_gone = !judge(path, &sooner_tack, &sooner_plain).contains(&Flag::Retx);
     is_gone.then(|| {
         format!(
-            "the receive window of {PLAIN} held its sender back: {:.1} % again and {:.1} % with windows open from the start",
-            100.0 * tack.repeated_share(),
-            100.0 * plain.repeated_share(),
+            "packets are late by more than RTTmin, {:.1} ms: {:.1} % again and {:.1} % where they are late by half of it; here TACK is \
+             {:.2} times as fast",
+            1e3 * tack.min_rtt,
+            100.0 * sooner_tack.repeated_share(),
+            100.0 * sooner_plain.repeated_share(),
+            gain(path, tack, plain),
+        )
+    })
+}
+
+/// Timers run out where something is sent: a sender that stands still for one long timeout has few.
+/// TACK must deliver more, with no more timeouts for each byte.
+fn progress(tack: &Figures, plain: &Figures) -> Option<String> {
+    let has_fewer = tack.timeouts * plain.bytes <= plain.timeouts * tack.bytes;
+    (tack.bytes > plain.bytes && has_fewer).then(|| {
+        format!(
+            "TACK delivers {:.2} times as much, with {:.1} timeouts per MB, {PLAIN} {:.1}",
+            tack.bytes / plain.bytes,
+            1e6 * tack.timeouts / tack.bytes,
+            1e6 * plain.timeouts / plain.bytes,
+        )
+    })
+}
+
+/// A receive buffer holds a few segments of the plain policy and one less of TACK's, which carry 12
+/// bytes of options: whether the announced window doubles, and is announced at once, turns on
+/// them. With a buffer for hundreds the difference must be gone, and here the plain policy with
+/// timestamps, whose segments are as short, must be no faster than TACK.
+fn shorter_segments(path: &Path, tack: &Figures) -> Option<String> {
+    let has = |text: &str| path.toml.contains(text);
+    if !has("receive_buffer") || !has("timestamps = false") {
+        return None;
+    }
+    let [large_tack, large_plain] = Variant::both().map(|mut variant| {
+        variant.flow_keys.push("receive_buffer=1MiB");
+        runs::fresh(path, &variant)
+    });
+    if judge(path, &large_tack, &large_plain).contains(&Flag::Slow) {
+        return None;
+    }
+    let mut variant = Variant::new(PLAIN);
+    variant.flow_keys.push("timestamps=true");
+    let stamped = runs::fresh(path, &variant);
+    let is_alike = !judge(path, tack, &stamped).contains(&Flag::Slow);
+    is_alike.then(|| {
+        format!(
+            "segments carry 12 bytes of options, and the receive buffer holds a few: TACK is {:.2} times as fast as {PLAIN} with \
+             timestamps, and {:.2} times as fast as {PLAIN} with a large buffer",
+            gain(path, tack, &stamped),
+            gain(path, &large_tack, &large_plain),
         )
     })
 }
@@ -253,10 +366,21 @@ fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<Strin
 /// than TACK does here that TACK's share could be one of theirs.
 ///
 /// The same goes for an application that pauses: whether the overflow that ends slow start is found
-/// before or after it stops decides which window it goes on with.
+/// before or after it stops decides which window it goes on with. For one flow that is a reason
+/// only if the pause is: without it the difference must be gone as well, on this path and with
+/// these seeds.
 fn competition(path: &Path, tack: &Figures) -> Option<String> {
-    if !path.shared && !path.toml.contains(PAUSE) {
-        return None;
+    if !path.shared {
+        if !path.toml.contains(PAUSE) {
+            return None;
+        }
+        let [busy_tack, busy_plain] = Variant::both().map(|mut variant| {
+            variant.flow_keys.push(WITHOUT_PAUSE);
+            runs::fresh(path, &variant)
+        });
+        if judge(path, &busy_tack, &busy_plain).contains(&Flag::Slow) {
+            return None;
+        }
     }
     let [tacks, plains] = Variant::both().map(|variant| runs::beside(path, &variant));
     let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::together(runs));
