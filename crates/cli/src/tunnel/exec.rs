@@ -79,6 +79,12 @@ pub(crate) async fn exec(args: ExecArgs, mut inside: Inside) -> Result<ExitCode,
         }
         moved = now;
     }
-    carrier.peer.delivered(timeout).await;
+    outside.close();
+    let limit = match outside.is_idle() {
+        true => timeout,
+        // What is left behind does not end by itself.
+        false => LEFT_BEHIND,
+    };
+    carrier.peer.delivered(limit).await;
     Ok(code)
 }

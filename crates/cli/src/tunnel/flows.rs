@@ -94,6 +94,12 @@ impl<D: Deliver> Flows<D> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends all associations.
+    pub(super) fn close(&self) {
+        let flows = std::mem::take(&mut self.table().flows);
+        drop(flows);
+    }
+
     /// Sends a datagram on, which the program at `from` sends; like any other it may be lost.
     pub(super) fn carry(self: &Arc<Self>, from: SocketAddr, to: TunnelTarget, payload: Vec<u8>) {
         let mut table = self.table();

