@@ -18,6 +18,7 @@ mod draft;
 mod faults;
 mod figures;
 mod judge;
+mod measure;
 mod paths;
 mod reasons;
 mod runs;

@@ -4,8 +4,9 @@
 //! the cause is taken away and the difference has to go with it, or what the difference brings is
 //! measured. A flag whose reasons fail stands.
 
-use crate::figures::{Figures, PLAIN, Variant};
+use crate::figures::Figures;
 use crate::judge::{Flag, exceeds, judge};
+use crate::measure::{PLAIN, Variant};
 use crate::paths::{Path, Work};
 use crate::runs;
 

@@ -1,7 +1,8 @@
 //! Which seeds a path is run with.
 
-use crate::figures::{self, Figures, Variant};
+use crate::figures::Figures;
 use crate::judge::{Flag, judge};
+use crate::measure::{self, Variant};
 use crate::paths::{LATEST_BEGINNING, Path};
 use crate::reasons::reason;
 
@@ -70,7 +71,7 @@ pub(crate) fn search(path: Path) -> Verdict {
         if flags.contains(&Flag::Cpu) {
             [tack.processor, plain.processor] = both
                 .each_ref()
-                .map(|variant| figures::processor_without_checks(&path, variant, seed));
+                .map(|variant| measure::processor_without_checks(&path, variant, seed));
             flags = judge(&path, &tack, &plain);
         }
         if nth == 0 && flags.is_empty() || flags.iter().any(|flag| flag.is_certain(&path, &plain)) {

@@ -1,7 +1,8 @@
 //! What the search prints.
 
-use crate::figures::{Figures, PLAIN};
+use crate::figures::Figures;
 use crate::judge::FLAGS;
+use crate::measure::PLAIN;
 use crate::paths::CONTROLLERS;
 use crate::runs::Verdict;
 
