@@ -36,6 +36,14 @@ impl Driver {
         }
     }
 
+    /// Whether there may be more to receive; otherwise the task is woken when there is.
+    fn is_readable(&self, cx: &mut Context<'_>) -> bool {
+        match &self.receiver {
+            Receiver::Udp(receiver) => receiver.poll_readable(cx).is_ready(),
+            Receiver::Tun(_) => true,
+        }
+    }
+
     /// Receives from a socket with one system call.
     fn receive_datagrams(
         shared: &Shared,
@@ -162,7 +170,13 @@ impl Future for Driver {
         // One batch a poll: the readers that it wakes run before the next one, while its bytes are
         // in the cache.
         match self.receive(cx) {
-            Poll::Ready(Ok(())) => cx.waker().wake_by_ref(),
+            Poll::Ready(Ok(())) => {
+                // A task that wakes itself makes the runtime wake another thread for it, which
+                // costs more than a short batch does: only where more is known to be here.
+                if self.is_readable(cx) {
+                    cx.waker().wake_by_ref();
+                }
+            }
             // The runtime shuts down, or the device is gone.
             Poll::Ready(Err(_)) => return Poll::Ready(()),
             Poll::Pending => {}

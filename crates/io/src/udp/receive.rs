@@ -23,6 +23,10 @@ const MESSAGES: usize = 8;
 /// Bytes of a buffer when the kernel may join datagrams (the largest it ever makes).
 const JOINED: usize = 65_535;
 
+/// Whether a call that fills some of its buffers has emptied the socket: where `recvmmsg` is used.
+/// Elsewhere a call takes one datagram.
+const TAKES_ALL: bool = cfg!(target_os = "linux");
+
 /// The receiving half of a UDP socket.
 pub struct UdpReceiver {
     socket: Arc<UdpSocket>,
@@ -100,7 +104,8 @@ impl UdpReceiver {
     }
 
     /// Receives the waiting datagrams, up to one system call's worth, with arrival times on
-    /// `clock`.
+    /// `clock`. A call that takes all of them tells the runtime that the socket is empty:
+    /// [`UdpReceiver::poll_readable`] then waits for more.
     ///
     /// # Errors
     /// `WouldBlock` when there is nothing; other errors tell of some earlier datagram (an ICMP
@@ -115,7 +120,8 @@ impl UdpReceiver {
             ..
         } = self;
         let mut before = None;
-        let outcome = {
+        let mut received = None;
+        let polled = {
             let mut buffers: ArrayVec<IoSliceMut<'_>, MESSAGES> = storage
                 .chunks_exact_mut(JOINED)
                 .map(IoSliceMut::new)
@@ -123,18 +129,33 @@ impl UdpReceiver {
             // The runtime does not run this when it knows of nothing to read.
             socket.try_io(Interest::READABLE, || {
                 before = Some(Reading::take(clock));
-                state.recv((&**socket).into(), &mut buffers, meta)
+                let count = state.recv((&**socket).into(), &mut buffers, meta)?;
+                received = Some(count);
+                // As the runtime itself has it for streams: what arrives from now on is a new
+                // event, and to ask again would cost a system call. (An error that ended the call
+                // early is an event as well.)
+                if TAKES_ALL && count < MESSAGES {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(())
             })
         };
         let since = *emptied;
-        let is_empty = match &outcome {
-            Ok(count) => *count < MESSAGES,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        let is_empty = match (received, &polled) {
+            (Some(count), _) => count < MESSAGES,
+            (None, Ok(())) => false,
+            (None, Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
         };
         if is_empty {
             *emptied = before.or(since);
         }
-        let count = outcome?;
+        let count = match received {
+            Some(count) => count,
+            None => {
+                polled?;
+                0
+            }
+        };
         let read = Reading::take(clock);
         Ok(meta[..count]
             .iter()

@@ -273,3 +273,29 @@ async fn a_closed_port_is_named_and_disturbs_nobody_else() {
 fn sender_ip(bind: &str) -> std::net::IpAddr {
     bind.parse::<SocketAddr>().unwrap().ip()
 }
+
+/// What takes all datagrams of a socket need not ask again to learn that it is empty, and is woken
+/// by the next one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_call_that_takes_all_leaves_an_empty_socket() {
+    use std::task::{Context, Waker};
+
+    let clock = Clock::new();
+    let (mut sender, _keep) = loopback("127.0.0.1:0").open().unwrap();
+    let (target, mut receiver) = loopback("127.0.0.1:0").open().unwrap();
+    for number in 0..3 {
+        let contents = segment(number, 10);
+        send(
+            &mut sender,
+            target.local_addr(),
+            Ecn::NotEct,
+            &contents,
+            contents.len(),
+        )
+        .await;
+        assert_eq!(receive(&mut receiver, &clock, 1).await.len(), 1);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(receiver.poll_readable(&mut cx).is_pending(), "{number}");
+    }
+}
