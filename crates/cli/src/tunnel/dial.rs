@@ -9,6 +9,7 @@ use clap::Args;
 use tack::secure::{PublicKey, SecureError};
 use tack::{Config, Endpoint, KeepAlive};
 use tack_pairing::meeting::Intent;
+use tokio::io::AsyncRead;
 
 use super::message::{Answer, Refusal, Request};
 use super::{ALPN, SERVE_PORT, SERVE_UDP_PORT, SERVICE, TUNNEL_PORT};
@@ -146,12 +147,26 @@ impl TunnelPeer {
         &self,
         request: &Request,
     ) -> Result<(PeerStream, Answer), RequestError> {
+        ask(self.connection().await?, request).await
+    }
+
+    /// A new connection over which `request` is under way; [`answer`] reads the answer.
+    ///
+    /// # Errors
+    /// [`RequestError::Lost`].
+    pub(crate) async fn begin(&self, request: &Request) -> Result<PeerStream, RequestError> {
+        let mut stream = self.connection().await?;
+        let writing = request.write(&mut stream).await;
+        writing.map_err(|error| RequestError::Lost(broken_off(&error)))?;
+        Ok(stream)
+    }
+
+    async fn connection(&self) -> Result<PeerStream, RequestError> {
         let route = self.route();
-        let stream = match self.open(&route).await {
-            Ok(stream) => stream,
-            Err(_) => self.search(&route).await?,
-        };
-        ask(stream, request).await
+        match self.open(&route).await {
+            Ok(stream) => Ok(stream),
+            Err(_) => self.search(&route).await,
+        }
     }
 
     /// Waits until the peer has everything that was sent to it, at most `limit`. Nothing can be
@@ -240,13 +255,20 @@ pub(crate) async fn ask(
     mut stream: PeerStream,
     request: &Request,
 ) -> Result<(PeerStream, Answer), RequestError> {
-    let asking = async {
-        request.write(&mut stream).await?;
-        Answer::read(&mut stream).await
-    };
-    match tokio::time::timeout(ANSWER_DEADLINE, asking).await {
+    let writing = request.write(&mut stream).await;
+    writing.map_err(|error| RequestError::Lost(broken_off(&error)))?;
+    let answer = answer(&mut stream).await?;
+    Ok((stream, answer))
+}
+
+/// Reads the answer to a request.
+///
+/// # Errors
+/// [`RequestError`]; a refusal is one.
+pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Result<Answer, RequestError> {
+    match tokio::time::timeout(ANSWER_DEADLINE, Answer::read(stream)).await {
         Ok(Ok(Answer::Refused(refusal))) => Err(RequestError::Refused(refusal)),
-        Ok(Ok(answer)) => Ok((stream, answer)),
+        Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(RequestError::Lost(broken_off(&error))),
         Err(_) => Err(RequestError::Lost("the other side does not answer".into())),
     }

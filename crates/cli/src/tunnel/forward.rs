@@ -12,11 +12,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::carrier::Carrier;
-use super::dial::{RequestError, TunnelArgs, TunnelPeer};
+use super::dial::{RequestError, TunnelArgs, TunnelPeer, answer};
 use super::message::{Answer, Request};
-use super::pump::{self, join};
+use super::pump::{self, join_early};
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
+use crate::meeting::PeerReader;
 use crate::observe::ObserveArgs;
 use crate::signals::Signals;
 
@@ -181,24 +182,31 @@ async fn local(
 /// Carries `stream` over a connection for `request`.
 async fn carry(stream: TcpStream, request: &Request, shared: &Carrier) {
     let _ = stream.set_nodelay(true);
-    match shared.peer.request(request).await {
-        Ok((peer, Answer::Open(_))) => {
-            // How it ended both of its ends know.
-            let _ = join(stream, peer).await;
-        }
-        Ok((peer, _)) => {
-            peer.reset();
-            pump::reset(stream);
-            shared.complain(&"the peer", &"sent an unexpected answer");
-        }
+    let begun = shared.peer.begin(request).await;
+    let joined = match begun {
+        Ok(peer) => join_early(stream, peer, async |reader| is_open(reader).await).await,
         Err(error) => {
             pump::reset(stream);
-            let about = match request {
-                Request::Connect(target) => target.to_string(),
-                _ => "a connection from the peer".to_owned(),
-            };
-            shared.complain(&about, &error);
+            Err(error)
         }
+    };
+    // How a connection that was open ended both of its ends know.
+    if let Err(error) = joined {
+        let about = match request {
+            Request::Connect(target) => target.to_string(),
+            _ => "a connection from the peer".to_owned(),
+        };
+        shared.complain(&about, &error);
+    }
+}
+
+/// Reads the answer to a request for a connection.
+async fn is_open(reader: &mut PeerReader) -> Result<(), RequestError> {
+    match answer(reader).await? {
+        Answer::Open(_) => Ok(()),
+        _ => Err(RequestError::Lost(
+            "the other side sent an unexpected answer".into(),
+        )),
     }
 }
 
