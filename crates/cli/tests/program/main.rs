@@ -37,6 +37,7 @@ mod support;
 mod sweep;
 mod transfer;
 mod tunnel;
+mod tunnel_talks;
 mod turns;
 mod wifi;
 mod words;

@@ -8,7 +8,7 @@ use crate::support::{PATIENCE, finish};
 use crate::tunnel::{Service, Two, connect, echo, noise, socket_reset, target};
 
 /// A `tack proxy`, and where it listens.
-fn proxy(two: &Two) -> (Service, SocketAddr) {
+pub(crate) fn proxy(two: &Two) -> (Service, SocketAddr) {
     let arguments = ["proxy", "server:", "--listen", "127.0.0.1:0"];
     let mut service = Service::start(&two.client, &arguments);
     let line = service.line(" lead to ");
@@ -17,7 +17,7 @@ fn proxy(two: &Two) -> (Service, SocketAddr) {
 }
 
 /// The request of SOCKS5 with this command.
-fn socks_request(command: u8, target: SocketAddr) -> Vec<u8> {
+pub(crate) fn socks_request(command: u8, target: SocketAddr) -> Vec<u8> {
     let SocketAddr::V4(target) = target else {
         panic!("an IPv4 address");
     };
@@ -28,7 +28,7 @@ fn socks_request(command: u8, target: SocketAddr) -> Vec<u8> {
 }
 
 /// A connection that has made a request of SOCKS5, the code of the reply, and the address in it.
-fn socks(proxy: SocketAddr, request: &[u8]) -> (TcpStream, u8, SocketAddr) {
+pub(crate) fn socks(proxy: SocketAddr, request: &[u8]) -> (TcpStream, u8, SocketAddr) {
     let mut stream = connect(proxy);
     stream.write_all(&[5, 1, 0]).unwrap();
     let mut method = [0; 2];

@@ -54,6 +54,8 @@ pub(crate) struct Two {
     pub(crate) server: Side,
     pub(crate) client: Side,
     pub(crate) service: Service,
+    /// Where the server listens.
+    pub(crate) address: String,
 }
 
 impl Two {
@@ -77,6 +79,7 @@ impl Two {
             server,
             client,
             service,
+            address,
         }
     }
 
@@ -85,7 +88,7 @@ impl Two {
     }
 
     /// A `tack forward`, and the address that leads on.
-    fn forward(&self, option: &str, spec: &str) -> (Service, SocketAddr) {
+    pub(crate) fn forward(&self, option: &str, spec: &str) -> (Service, SocketAddr) {
         let mut service = Service::start(&self.client, &["forward", option, spec, "server:"]);
         let line = service.line(" leads to ");
         let mut words = line.split_whitespace();
