@@ -7,10 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// How long a program of [`run`] may take; unset: as long as it likes.
 pub(crate) static LONGEST: OnceLock<Duration> = OnceLock::new();
@@ -77,7 +78,11 @@ fn end(child: &mut Child, began: Instant) -> Result<ExitStatus> {
 }
 
 /// A program in the background; killed when dropped.
-pub(crate) struct Background(Child);
+pub(crate) struct Background {
+    child: Child,
+    /// Reads what it says to the end, and gives the last line.
+    listening: Option<JoinHandle<String>>,
+}
 
 impl Background {
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
@@ -87,7 +92,10 @@ impl Background {
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("{command:?}"))?;
-        Ok(Self(child))
+        Ok(Self {
+            child,
+            listening: None,
+        })
     }
 
     /// Starts it and waits for a line of standard output or error that has `mark` in it; gives that
@@ -100,14 +108,20 @@ impl Background {
             .stderr(writer)
             .spawn()
             .with_context(|| format!("{command:?}"))?;
-        let this = Self(child);
+        let mut this = Self {
+            child,
+            listening: None,
+        };
+        // The command keeps its ends of the pipe, which would never end.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut lines = BufReader::new(reader).lines();
         let mut all = String::new();
         for line in lines.by_ref() {
             let line = line?;
             if line.contains(mark) {
                 // Nobody must be stopped by a full pipe.
-                std::thread::spawn(move || lines.for_each(drop));
+                let listening = move || lines.map_while(Result::ok).last().unwrap_or_default();
+                this.listening = Some(std::thread::spawn(listening));
                 return Ok((this, line));
             }
             all.push_str(&line);
@@ -119,35 +133,46 @@ impl Background {
     /// The number of the process.
     #[allow(dead_code, reason = "one of the benchmarks asks")]
     pub(crate) fn id(&self) -> u32 {
-        self.0.id()
+        self.child.id()
     }
 
     /// Waits for its end, which has to be a good one.
     pub(crate) fn wait(mut self) -> Result<()> {
-        let status = self.0.wait()?;
+        let status = self.child.wait()?;
         if !status.success() {
             bail!("a program in the background ended with {status}");
         }
         Ok(())
     }
 
+    /// Interrupts a program that was started by [`Background::start_and_wait`], as Ctrl-C does, and
+    /// gives the last line of what it said.
+    #[allow(dead_code, reason = "one of the benchmarks does")]
+    pub(crate) fn interrupt(mut self) -> Result<String> {
+        kill_process(Pid::from_child(&self.child), Signal::INT)?;
+        self.child.wait()?;
+        let listening = self.listening.take().context("nobody listens to it")?;
+        let last = listening.join();
+        last.map_err(|_| anyhow::anyhow!("the listener panicked"))
+    }
+
     /// As kill -9 does.
     pub(crate) fn kill(mut self) -> Result<()> {
-        self.0.kill()?;
-        self.0.wait()?;
+        self.child.kill()?;
+        self.child.wait()?;
         Ok(())
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
-        !matches!(self.0.try_wait(), Ok(None))
+        !matches!(self.child.try_wait(), Ok(None))
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
         // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

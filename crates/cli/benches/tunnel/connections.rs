@@ -1,18 +1,17 @@
 //! Forwarded connections on the loopback interface.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Result, ensure};
 
-use crate::process::Background;
-use crate::sides::{Side, Sides, peak_memory, processor_time};
+use crate::relay;
+use crate::sides::{Sides, peak_memory};
 use crate::{Amount, median};
 
 /// Serves each connection in a thread with `talk`.
-fn target(talk: fn(TcpStream)) -> Result<SocketAddr> {
+pub(crate) fn target(talk: fn(TcpStream)) -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
@@ -25,7 +24,7 @@ fn target(talk: fn(TcpStream)) -> Result<SocketAddr> {
     Ok(address)
 }
 
-fn swallow(mut stream: TcpStream) {
+pub(crate) fn swallow(mut stream: TcpStream) {
     let mut bytes = vec![0; 256 << 10];
     let mut all: u64 = 0;
     while let Ok(len @ 1..) = stream.read(&mut bytes) {
@@ -34,7 +33,7 @@ fn swallow(mut stream: TcpStream) {
     let _ = stream.write_all(&all.to_be_bytes());
 }
 
-fn echo(mut stream: TcpStream) {
+pub(crate) fn echo(mut stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let mut bytes = [0; 2048];
     while let Ok(len @ 1..) = stream.read(&mut bytes) {
@@ -42,60 +41,6 @@ fn echo(mut stream: TcpStream) {
             return;
         }
     }
-}
-
-/// Bit/s that arrive at a target that swallows, from a sender of so many seconds.
-fn pushed(to: SocketAddr, seconds: u64) -> Result<f64> {
-    let mut stream = TcpStream::connect(to)?;
-    let bytes = vec![7; 256 << 10];
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(seconds) {
-        stream.write_all(&bytes)?;
-    }
-    stream.shutdown(Shutdown::Write)?;
-    let mut all = [0; 8];
-    stream.read_exact(&mut all)?;
-    Ok(u64::from_be_bytes(all) as f64 * 8.0 / began.elapsed().as_secs_f64())
-}
-
-/// A forwarded connection beside `tack perf`, which is encrypted, and one of the kernel's TCP.
-pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
-    let mut perf_server = sides.tack(
-        Side::Server,
-        &["perf", "--server", "--listen", "127.0.0.1:0", "--json"],
-    );
-    let (_perf, line) = Background::start_and_wait(&mut perf_server, "\"listening\"")?;
-    let listening: Value = serde_json::from_str(&line)?;
-    let address = listening["address"].as_str().context("an address")?;
-    let target = target(swallow)?;
-    let (serving, _) = sides.serve(&[], None)?;
-    let (forwarding, near) = sides.forward(target, &[])?;
-    let (mut perf, mut forwarded, mut direct, mut spent) = (vec![], vec![], vec![], vec![]);
-    for _ in 0..amount.rounds {
-        let time = format!("{}s", amount.seconds);
-        let arguments = ["perf", address, "--time", &time, "--json"];
-        let output = sides.tack(Side::Client, &arguments).output()?;
-        let text = String::from_utf8(output.stdout)?;
-        let last = text.lines().last().context("no result of tack perf")?;
-        let result: Value = serde_json::from_str(last)?;
-        let goodput = result["summary"]["up"]["goodput_bps"].as_f64();
-        perf.push(goodput.with_context(|| last.to_owned())?);
-        let before = processor_time(serving.id())? + processor_time(forwarding.id())?;
-        forwarded.push(pushed(near, amount.seconds)?);
-        let after = processor_time(serving.id())? + processor_time(forwarding.id())?;
-        spent.push((after - before) / amount.seconds as f64);
-        direct.push(pushed(target, amount.seconds)?);
-    }
-    let ratios: Vec<f64> = forwarded.iter().zip(&perf).map(|(a, b)| a / b).collect();
-    Ok(format!(
-        "forwarded {:.2} Gbit/s, tack perf (encrypted) {:.2}, ratio {:.2} (wanted 0.80); the kernel's TCP \
-         without tunnel {:.2}; both ends of the tunnel took {:.2} processors",
-        median(&mut forwarded) / 1e9,
-        median(&mut perf) / 1e9,
-        median(&mut ratios.clone()),
-        median(&mut direct) / 1e9,
-        median(&mut spent),
-    ))
 }
 
 /// Durations of exchanges of 64 bytes, µs: the median and the 99th percentile.
@@ -117,25 +62,30 @@ fn exchanges(to: SocketAddr, count: usize) -> Result<(f64, f64)> {
     Ok((took[count / 2], took[count * 99 / 100]))
 }
 
-/// What a tunnel adds to the time of an exchange.
+/// What a tunnel adds to the time of an exchange, beside two plain relays one behind the other.
 pub(crate) fn latency(sides: &Sides, amount: Amount) -> Result<String> {
     let target = target(echo)?;
     let (_serving, _) = sides.serve(&[], None)?;
     let (_forwarding, near) = sides.forward(target, &[])?;
-    let (mut direct, mut tunnelled, mut tail) = (vec![], vec![], vec![]);
+    let (_second, behind) = relay::start(target)?;
+    let (_first, relayed) = relay::start(behind)?;
+    let (mut direct, mut plain, mut tunnelled, mut tail) = (vec![], vec![], vec![], vec![]);
     for _ in 0..amount.rounds {
         direct.push(exchanges(target, amount.exchanges)?.0);
+        plain.push(exchanges(relayed, amount.exchanges)?.0);
         let (half, most) = exchanges(near, amount.exchanges)?;
         tunnelled.push(half);
         tail.push(most);
     }
-    let (direct, tunnelled) = (median(&mut direct), median(&mut tunnelled));
+    let (direct, plain) = (median(&mut direct), median(&mut plain));
+    let tunnelled = median(&mut tunnelled);
     Ok(format!(
-        "an exchange of 64 bytes takes {tunnelled:.0} µs at p50 ({:.0} at p99), without tunnel {direct:.0}: \
-         {:.0} µs more there and back, {:.0} each way (wanted 100)",
+        "an exchange of 64 bytes takes {tunnelled:.0} µs at p50 ({:.0} at p99), without tunnel {direct:.0}, through \
+         two plain relays {plain:.0}: {:.0} µs more there and back, {:.0} each way (wanted 100; the relays {:.0})",
         median(&mut tail),
         tunnelled - direct,
         (tunnelled - direct) / 2.0,
+        (plain - direct) / 2.0,
     ))
 }
 

@@ -17,12 +17,19 @@
 
 mod air;
 mod connections;
+mod kernel;
+mod link;
 #[path = "../files/process.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 mod process;
+mod relay;
+mod short;
 mod sides;
+mod throughput;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
@@ -43,6 +50,12 @@ struct Args {
     /// Measure this program [default: the one that was built for the benchmark]
     #[arg(long)]
     program: Option<PathBuf>,
+    /// Be a plain relay to this address: the benchmark runs itself for that
+    #[arg(long, hide = true)]
+    relay: Option<SocketAddr>,
+    /// Take uploads: the benchmark runs itself for that on another host
+    #[arg(long, hide = true)]
+    uploads: bool,
     /// What `cargo bench` passes
     #[arg(long, hide = true)]
     bench: bool,
@@ -64,6 +77,12 @@ pub(crate) struct Amount {
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(to) = args.relay {
+        return relay::run(to);
+    }
+    if args.uploads {
+        return kernel::run();
+    }
     let amount = match args.quick {
         true => Amount {
             rounds: 1,
@@ -83,14 +102,17 @@ fn main() -> Result<()> {
     let program = args
         .program
         .unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_tack")));
+    // Many times what any program here takes.
+    process::LONGEST.get_or_init(|| Duration::from_secs(90));
     sides::raise_file_limit()?;
     let sides = Sides::new(program)?;
     type Row = (&'static str, fn(&Sides, Amount) -> Result<String>);
-    let rows: [Row; 5] = [
-        ("throughput", connections::throughput),
+    let rows: [Row; 6] = [
+        ("throughput", throughput::throughput),
         ("latency", connections::latency),
         ("concurrent connections", connections::many),
         ("slow reader", connections::slow_reader),
+        ("short connections", short::connections),
         ("802.11n at 40 ms", air::gains),
     ];
     let is_wanted =

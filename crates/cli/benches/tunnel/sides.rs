@@ -83,6 +83,15 @@ impl Sides {
         Ok(())
     }
 
+    /// A `tack proxy`, and its address.
+    pub(crate) fn proxy(&self) -> Result<(Background, SocketAddr)> {
+        let arguments = ["proxy", "server:", "--listen", "127.0.0.1:0"];
+        let mut command = self.tack(Side::Client, &arguments);
+        let (proxy, line) = Background::start_and_wait(&mut command, " lead to ")?;
+        let address = line.split_whitespace().find_map(|word| word.parse().ok());
+        Ok((proxy, address.with_context(|| line.clone())?))
+    }
+
     /// A `tack forward` of a local port to `target`, and the port's address.
     pub(crate) fn forward(
         &self,
@@ -120,12 +129,25 @@ pub(crate) fn peak_memory(pid: u32) -> Result<f64> {
 
 /// Seconds of processor time that a process has taken.
 pub(crate) fn processor_time(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, fields) = stat.rsplit_once(") ").context("no fields")?;
-    let field = |at: usize| -> Result<f64> {
-        let field = fields.split_whitespace().nth(at);
-        Ok(field.context("too few fields")?.parse()?)
-    };
-    // utime and stime (proc(5)), in ticks of 10 ms.
-    Ok((field(11)? + field(12)?) / 100.0)
+    // utime and stime (proc(5)).
+    ticks(&pid.to_string(), [11, 12])
+}
+
+/// Seconds of processor time of the processes that this one has started and that have ended.
+pub(crate) fn processor_time_of_children() -> Result<f64> {
+    // cutime and cstime (proc(5)).
+    ticks("self", [13, 14])
+}
+
+/// The sum of two fields of a process, counted from its state, in seconds.
+fn ticks(process: &str, fields: [usize; 2]) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, values) = stat.rsplit_once(") ").context("no fields")?;
+    let mut sum = 0.0;
+    for field in fields {
+        let value = values.split_whitespace().nth(field);
+        sum += value.context("too few fields")?.parse::<f64>()?;
+    }
+    // A tick is 10 ms.
+    Ok(sum / 100.0)
 }

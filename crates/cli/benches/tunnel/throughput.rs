@@ -1,0 +1,188 @@
+//! How fast a forwarded connection is beside `tack perf`, and which part of the processor time is
+//! the tunnel's own.
+//!
+//! A forwarded byte passes through two connections of the kernel's TCP besides ours: from its
+//! source to the tunnel, and from the tunnel to its sink. A plain relay has the same two and
+//! nothing else, so that the difference is what the tunnel costs. Its measure is `tack perf`, whose
+//! two ends encrypt and carry as much without them.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::connections::{swallow, target};
+use crate::process::Background;
+use crate::relay;
+use crate::sides::{Side, Sides, processor_time, processor_time_of_children};
+use crate::{Amount, median};
+
+/// Bit/s that an issue of the project wants of what `tack perf` has.
+const WANTED: f64 = 0.80;
+/// Rate at which no part lacks the processor, Gbit/s.
+const UNHURRIED: f64 = 1.5;
+/// Bytes of one write of the source.
+const BLOCK: usize = 256 << 10;
+
+/// What one transfer came to.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    bits_per_second: f64,
+    /// Seconds of processor time for each GB, of all processes that took part.
+    cost: f64,
+}
+
+/// Sends to a target that swallows for so many seconds, as fast as it goes or at `rate` bit/s. The
+/// cost is that of this process, which is source and sink, and of `others`.
+fn pushed(to: SocketAddr, seconds: u64, rate: Option<f64>, others: &[&Background]) -> Result<Run> {
+    let spent = || -> Result<f64> {
+        let mut sum = processor_time(std::process::id())?;
+        for other in others {
+            sum += processor_time(other.id())?;
+        }
+        Ok(sum)
+    };
+    let before = spent()?;
+    let mut stream = TcpStream::connect(to)?;
+    let bytes = vec![7; BLOCK];
+    let began = Instant::now();
+    let mut sent = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        stream.write_all(&bytes)?;
+        sent += bytes.len();
+        if let Some(rate) = rate {
+            let due = Duration::from_secs_f64(sent as f64 * 8.0 / rate);
+            std::thread::sleep(due.saturating_sub(began.elapsed()));
+        }
+    }
+    stream.shutdown(Shutdown::Write)?;
+    let mut all = [0; 8];
+    stream.read_exact(&mut all)?;
+    let took = began.elapsed().as_secs_f64();
+    let all = u64::from_be_bytes(all);
+    ensure!(all == sent as u64, "{all} bytes of {sent} arrived");
+    Ok(Run {
+        bits_per_second: all as f64 * 8.0 / took,
+        cost: (spent()? - before) / (all as f64 / 1e9),
+    })
+}
+
+/// A test of `tack perf`, of which `server` is the other end.
+fn perf(
+    sides: &Sides,
+    (server, address): (&Background, &str),
+    seconds: u64,
+    rate: Option<f64>,
+) -> Result<Run> {
+    let time = format!("{seconds}s");
+    let limit = rate.map(|rate| format!("{rate:.0}bps"));
+    let mut arguments = vec!["perf", address, "--time", &time, "--json"];
+    arguments.extend(limit.iter().flat_map(|limit| ["--bitrate", limit]));
+    let spent = || anyhow::Ok(processor_time_of_children()? + processor_time(server.id())?);
+    let before = spent()?;
+    let output = sides.tack(Side::Client, &arguments).output()?;
+    let spent = spent()? - before;
+    let text = String::from_utf8(output.stdout)?;
+    let last = text.lines().last().context("no result of tack perf")?;
+    let result: Value = serde_json::from_str(last)?;
+    let goodput = result["summary"]["up"]["goodput_bps"].as_f64();
+    let bits_per_second = goodput.with_context(|| last.to_owned())?;
+    Ok(Run {
+        bits_per_second,
+        cost: spent / (bits_per_second * seconds as f64 / 8e9),
+    })
+}
+
+/// Several runs of one thing.
+#[derive(Default)]
+struct Runs(Vec<Run>);
+
+impl Runs {
+    fn gigabits(&self) -> f64 {
+        let mut all: Vec<_> = self.0.iter().map(|run| run.bits_per_second).collect();
+        median(&mut all) / 1e9
+    }
+
+    fn cost(&self) -> f64 {
+        median(&mut self.0.iter().map(|run| run.cost).collect::<Vec<_>>())
+    }
+
+    /// The median of what each has of the one of `other` beside it.
+    fn ratio(&self, other: &Self) -> f64 {
+        let pairs = self.0.iter().zip(&other.0);
+        let mut all: Vec<_> = pairs
+            .map(|(a, b)| a.bits_per_second / b.bits_per_second)
+            .collect();
+        median(&mut all)
+    }
+}
+
+/// A forwarded connection beside `tack perf`, which is encrypted, and beside the kernel's TCP
+/// without anything between and through a plain relay; each as fast as it goes, and all at one
+/// rate.
+pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
+    let mut server = sides.tack(
+        Side::Server,
+        &["perf", "--server", "--listen", "127.0.0.1:0", "--json"],
+    );
+    let (server, line) = Background::start_and_wait(&mut server, "\"listening\"")?;
+    let listening: Value = serde_json::from_str(&line)?;
+    let address = listening["address"].as_str().context("an address")?;
+    let target = target(swallow)?;
+    let (serving, _) = sides.serve(&[], None)?;
+    let (forwarding, near) = sides.forward(target, &[])?;
+    let (relaying, relayed) = relay::start(target)?;
+    let seconds = amount.seconds;
+    let mut words = Vec::new();
+    for rate in [None, Some(UNHURRIED * 1e9)] {
+        let mut runs: [Runs; 4] = Default::default();
+        for _ in 0..amount.rounds {
+            let ends = [&serving, &forwarding];
+            runs[0]
+                .0
+                .push(perf(sides, (&server, address), seconds, rate)?);
+            runs[1].0.push(pushed(near, seconds, rate, &ends)?);
+            runs[2]
+                .0
+                .push(pushed(relayed, seconds, rate, &[&relaying])?);
+            runs[3].0.push(pushed(target, seconds, rate, &[])?);
+        }
+        let [perf, forwarded, relayed, direct] = runs;
+        let own = (forwarded.cost() - relayed.cost()) / perf.cost();
+        let costs = format!(
+            "processor time for a GB: tack perf {:.2} s, the kernel's TCP through a plain relay {:.2}, forwarded \
+             {:.2}, which without the relay's is {own:.2} of tack perf's",
+            perf.cost(),
+            relayed.cost(),
+            forwarded.cost(),
+        );
+        if rate.is_some() {
+            words.push(format!(
+                "at {UNHURRIED} Gbit/s, for which no part lacks the processor: forwarded {:.2} Gbit/s, tack perf \
+                 {:.2}, ratio {:.2}; {costs}",
+                forwarded.gigabits(),
+                perf.gigabits(),
+                forwarded.ratio(&perf),
+            ));
+            continue;
+        }
+        let processors = std::thread::available_parallelism()?.get() as f64;
+        // GB/s that all processors carry, when our part costs what `tack perf` costs.
+        let most = processors / (perf.cost() + relayed.cost()) * 8.0 / perf.gigabits();
+        let needed = processors / (WANTED * perf.gigabits() / 8.0) - relayed.cost();
+        words.push(format!(
+            "forwarded {:.2} Gbit/s, tack perf (encrypted) {:.2}, ratio {:.2} (wanted {WANTED:.2}); the kernel's TCP \
+             through a plain relay {:.2}, without one {:.2}; {costs}; with these costs {processors} processors permit \
+             a ratio of {:.2}, and {WANTED:.2} takes a tunnel that costs {needed:.2} s",
+            forwarded.gigabits(),
+            perf.gigabits(),
+            forwarded.ratio(&perf),
+            relayed.gigabits(),
+            direct.gigabits(),
+            most.min(1.0),
+        ));
+    }
+    Ok(words.join("\n  "))
+}
