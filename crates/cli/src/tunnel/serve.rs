@@ -132,6 +132,8 @@ struct Rules {
     flags: FlagPolicy,
     file: Option<PathBuf>,
     state: StateDir,
+    /// The name of who comes with the ticket or the code. Rules may be about it beforehand.
+    remember: Option<PeerName>,
 }
 
 impl Rules {
@@ -152,7 +154,8 @@ impl Rules {
             ));
         }
         let book = Book::load(&self.state)?;
-        for name in policy.allowed.iter().chain(policy.peers.keys()) {
+        let named = policy.allowed.iter().chain(policy.peers.keys());
+        for name in named.filter(|name| Some(*name) != self.remember.as_ref()) {
             book.by_name(name).map_err(|refused| refused.failure())?;
         }
         Ok((policy, file.listen.map(|text| text.0)))
@@ -197,6 +200,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
         },
         file: args.config,
         state: state.clone(),
+        remember: args.remember.clone().filter(|_| invites),
     };
     // Without a file a terminal that goes ends the program, as it does others.
     let mut hangup = match &rules.file {
@@ -207,6 +211,12 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
         None => None,
     };
     let (policy, listen) = rules.read()?;
+    if let Some(name) = rules.remember.as_ref().filter(|name| !policy.allows(name)) {
+        return Err(Failure::usage(format!(
+            "--remember {name} would store a peer that is not served: expected --allow {name} beside the others, or no \
+             --allow at all"
+        )));
+    }
     let (stop, stopped) = watch::channel(false);
     let folders = Arc::new(Folders::new(args.timeout, stopped));
     folders.prepare(&policy)?;

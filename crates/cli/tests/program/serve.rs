@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
@@ -109,6 +109,65 @@ fn each_peer_has_its_rules_and_a_reload_changes_them_without_dropping_connection
     let words = served.reload("targets = [\"nas:1\"]\n[peers.nobody]\n");
     assert!(words.contains("stay as they are"), "{words}");
     talk(&mut open);
+}
+
+/// Whether a connection to `address` is carried to an echo.
+fn is_carried(address: SocketAddr) -> bool {
+    let mut stream = connect(address);
+    let mut heard = [0; 4];
+    stream.write_all(b"word").is_ok() && stream.read_exact(&mut heard).is_ok()
+}
+
+#[test]
+fn a_peer_that_was_invited_has_the_rules_of_its_name_and_none_without_it() {
+    let (first, second) = (target(echo).to_string(), target(echo).to_string());
+    let (server, phone, desk) = (Side::new(), Side::new(), Side::new());
+    server.run(&["peers", "add", "desk", &desk.key()]);
+    let both = format!("targets = [\"{first}\", \"{second}\"]\n");
+    fs::write(server.path("serve.toml"), &both).unwrap();
+    let arguments = ["serve", "--config", "serve.toml", "--listen", "127.0.0.1:0"];
+    let invite = ["--invite", "--no-code", "--remember", "phone"];
+    let mut service = Service::start(&server, &[&arguments[..], &invite].concat());
+    let line = service.line("tack1");
+    let ticket = line
+        .split_whitespace()
+        .find(|word| word.starts_with("tack1"));
+    let specs = [format!("0:{first}"), format!("0:{second}")];
+    let forwarding = ["forward", "-L", &specs[0], "-L", &specs[1], ticket.unwrap()];
+    let mut forward = Service::start(&phone, &forwarding);
+    let ports = specs.map(|_| {
+        let line = forward.line(" leads to ");
+        let found = line.split_whitespace().find_map(|word| word.parse().ok());
+        found.unwrap()
+    });
+    let carried = || ports.map(is_carried);
+    assert_eq!(carried(), [true, true]);
+    let mut served = Served { server, service };
+    let own = format!("{both}[peers.phone]\ntargets = [\"{first}\"]\n");
+    let mut reload = |config: &str| {
+        let words = served.reload(config);
+        assert!(words.contains("was read again"), "{words}");
+    };
+    reload(&own);
+    assert_eq!(carried(), [true, false], "rules of its own");
+    reload(&format!("allow = [\"desk\"]\n{both}"));
+    assert_eq!(carried(), [false, false], "not among the allowed");
+    reload(&own);
+    assert_eq!(carried(), [true, false]);
+    let book = served.server.path("state/peers.json");
+    let content = fs::read(&book).unwrap();
+    fs::write(&book, b"{").unwrap();
+    assert_eq!(carried(), [false, false], "nobody knows who it is");
+    fs::write(&book, content).unwrap();
+    assert_eq!(carried(), [true, false]);
+    served.server.run(&["peers", "remove", "phone"]);
+    assert_eq!(carried(), [false, false], "removed");
+    // Whom the rules keep out is not invited under that name.
+    fs::write(served.server.path("serve.toml"), &both).unwrap();
+    let kept_out = [&arguments[..], &invite, &["--allow", "desk"]].concat();
+    let ended = served.server.run(&kept_out);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("--allow phone"), "{ended:?}");
 }
 
 #[test]

@@ -15,8 +15,16 @@ use crate::state::StateDir;
 #[derive(Debug)]
 pub(super) struct Access {
     state: StateDir,
-    /// Keys that a ticket or a code let in, in this run.
-    invited: Mutex<HashSet<[u8; 32]>>,
+    invited: Mutex<Invited>,
+}
+
+/// Keys that a ticket or a code let in, in this run.
+#[derive(Debug, Default)]
+struct Invited {
+    nameless: HashSet<[u8; 32]>,
+    /// Those that got a name. From then on the name lets them in, and whoever takes it away means
+    /// to keep them out.
+    named: HashSet<[u8; 32]>,
 }
 
 impl Access {
@@ -27,33 +35,58 @@ impl Access {
         }
     }
 
-    /// Lets this key in until the program ends.
+    /// Lets this key in until the program ends, or until it has a name.
     pub(super) fn let_in(&self, key: PublicKey) {
-        self.invited().insert(*key.as_bytes());
+        let known = self.name(&key).map(|name| name.is_some());
+        let mut invited = self.invited();
+        match known {
+            Some(true) => _ = invited.named.insert(*key.as_bytes()),
+            Some(false) if !invited.named.contains(key.as_bytes()) => {
+                invited.nameless.insert(*key.as_bytes());
+            }
+            // It lost its name, or it is not known whether it has one.
+            Some(false) | None => {}
+        }
     }
 
-    fn invited(&self) -> std::sync::MutexGuard<'_, HashSet<[u8; 32]>> {
+    fn invited(&self) -> std::sync::MutexGuard<'_, Invited> {
         self.invited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who has this key, if it is served under `policy`.
     pub(super) fn guest(&self, key: PublicKey, policy: &Policy) -> Option<Guest> {
-        let name = self.name(&key);
-        let is_allowed = name.as_ref().is_some_and(|name| policy.allows(name));
-        let is_served = is_allowed || self.invited().contains(key.as_bytes());
+        // Without the names nobody can be judged.
+        let name = self.name(&key)?;
+        let is_served = match &name {
+            Some(name) => policy.allows(name),
+            None => self.invited().nameless.contains(key.as_bytes()),
+        };
         is_served.then_some(Guest { key, name })
     }
 
     /// The name of a peer, or a short form of its key.
     pub(super) fn shown(&self, key: &PublicKey) -> String {
-        let (key, name) = (*key, self.name(key));
+        let (key, name) = (*key, self.name(key).flatten());
         Guest { key, name }.to_string()
     }
 
-    fn name(&self, key: &PublicKey) -> Option<PeerName> {
+    /// The name of this key, if it has one; `None` where the names cannot be read.
+    fn name(&self, key: &PublicKey) -> Option<Option<PeerName>> {
         // Read anew each time: `tack peers remove` holds from now on.
-        let book = Book::load(&self.state).ok()?;
-        book.by_key(key).map(|peer| peer.name.clone())
+        let book = match Book::load(&self.state) {
+            Ok(book) => book,
+            Err(failure) => {
+                tracing::error!(%failure, "cannot read the known peers: all are refused");
+                return None;
+            }
+        };
+        let mut invited = self.invited();
+        for peer in book.peers() {
+            if invited.nameless.remove(peer.key.as_bytes()) {
+                invited.named.insert(*peer.key.as_bytes());
+            }
+        }
+        Some(book.by_key(key).map(|peer| peer.name.clone()))
     }
 }
 
@@ -71,5 +104,67 @@ impl fmt::Display for Guest {
             Some(name) => f.write_str(name.to_string().trim_end_matches(':')),
             None => f.write_str(&short(&self.key)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::peers::Peer;
+    use crate::tunnel::serve::policy::PeerPolicy;
+
+    #[test]
+    fn an_invitation_ends_with_a_name_and_does_not_come_back_with_its_loss() {
+        let scratch = tempfile::tempdir().unwrap();
+        let state = StateDir::at(scratch.path());
+        let access = Access::new(state.clone());
+        let mut policy = Policy {
+            allowed: Vec::new(),
+            max_connections: 1,
+            common: Arc::new(PeerPolicy {
+                targets: Vec::new(),
+                remote_listen: Vec::new(),
+                max_connections: 1,
+                rate: None,
+                inbox: None,
+                offer: Vec::new(),
+            }),
+            peers: Default::default(),
+        };
+        let key = PublicKey::from([1; 32]);
+        let name: PeerName = "phone".parse().unwrap();
+        assert!(access.guest(key, &policy).is_none());
+        access.let_in(key);
+        assert!(access.guest(key, &policy).unwrap().name.is_none());
+        Book::change(&state, |book| {
+            book.add(Peer {
+                name: name.clone(),
+                key,
+                addresses: Vec::new(),
+            })
+        })
+        .unwrap();
+        // Any question shows that it has a name; its own is not needed.
+        assert!(access.guest(PublicKey::from([2; 32]), &policy).is_none());
+        policy.allowed = vec!["desk".parse().unwrap()];
+        assert!(access.guest(key, &policy).is_none(), "not allowed");
+        policy.allowed.push(name.clone());
+        assert_eq!(
+            access.guest(key, &policy).unwrap().name.as_ref(),
+            Some(&name)
+        );
+        policy.allowed.clear();
+        let book = state.read("peers.json").unwrap().unwrap();
+        state.write("peers.json", b"{").unwrap();
+        assert!(access.guest(key, &policy).is_none(), "no names to be read");
+        access.let_in(PublicKey::from([3; 32]));
+        state.write("peers.json", &book).unwrap();
+        assert!(access.guest(PublicKey::from([3; 32]), &policy).is_none());
+        assert!(access.guest(key, &policy).is_some());
+        Book::change(&state, |book| book.remove(&name)).unwrap();
+        access.let_in(key);
+        assert!(access.guest(key, &policy).is_none(), "its name was removed");
     }
 }
