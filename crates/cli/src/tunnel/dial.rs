@@ -17,6 +17,7 @@ use crate::address::Family;
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::meeting::{self, ConnectOptions, PeerArgs, PeerStream, Target};
+use crate::peers::Book;
 use crate::state::StateDir;
 use crate::transfer::TransportArgs;
 use crate::values::{duration, silence};
@@ -77,6 +78,7 @@ pub(crate) enum RequestError {
 /// A serving side that was met, and a way to it.
 pub(crate) struct TunnelPeer {
     finder: Arc<Finder>,
+    shown: String,
     route: Mutex<Route>,
     /// Held while the peer is looked for: one search serves all who miss it.
     search: tokio::sync::Mutex<()>,
@@ -118,17 +120,25 @@ impl TunnelPeer {
             target,
         };
         let (stream, route) = finder.meet().await?;
+        let shown = finder.shown(&route.key);
         // A code serves once, and a ticket may. Whoever let us in lets our key come back.
         if matches!(finder.target, Target::Code(..) | Target::Ticket(..)) {
             finder.target = Target::Authenticated(route.key, route.address);
         }
         let peer = Self {
             finder: Arc::new(finder),
+            shown,
             route: Mutex::new(route),
             search: tokio::sync::Mutex::default(),
             handshakes: tokio::sync::Semaphore::new(MAX_HANDSHAKES),
         };
         Ok((peer, stream))
+    }
+
+    /// The peer as messages show it: its name, its address or a short form of its key. What was
+    /// typed may be a secret.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
     }
 
     fn route(&self) -> Route {
@@ -215,6 +225,18 @@ impl TunnelPeer {
 }
 
 impl Finder {
+    /// The target without secrets, once it was found to have this key.
+    fn shown(&self, key: &PublicKey) -> String {
+        match &self.target {
+            Target::Ticket(..) | Target::Code(..) => {
+                let book = Book::load(&self.state).ok();
+                let name = book.and_then(|book| Some(book.by_key(key)?.name.to_string()));
+                name.unwrap_or_else(|| tack_pairing::short(key))
+            }
+            target => target.shown(),
+        }
+    }
+
     async fn meet(&self) -> Result<(PeerStream, Route), Failure> {
         let args = &*self.args;
         let options = ConnectOptions {

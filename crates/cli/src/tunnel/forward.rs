@@ -134,12 +134,13 @@ async fn run(args: ForwardArgs) -> Result<Exit, Failure> {
         let address = listener.local_addr().unwrap_or(forward.listen);
         eprintln!(
             "tack: {address} leads to {} behind {}",
-            forward.target, args.peer
+            forward.target,
+            shared.peer.shown()
         );
         tasks.spawn(local(listener, forward.target, Arc::clone(&shared)));
     }
     for forward in args.remote {
-        tasks.spawn(remote(forward, Arc::clone(&shared), args.peer.clone()));
+        tasks.spawn(remote(forward, Arc::clone(&shared)));
     }
     match tasks.join_next().await {
         Some(Ok(Err(failure))) => Err(failure),
@@ -211,7 +212,8 @@ async fn is_open(reader: &mut PeerReader) -> Result<(), RequestError> {
 }
 
 /// Has the peer listen, and connects from here; again after the peer was lost.
-async fn remote(forward: Forward, shared: Arc<Carrier>, name: String) -> Result<Never, Failure> {
+async fn remote(forward: Forward, shared: Arc<Carrier>) -> Result<Never, Failure> {
+    let name = shared.peer.shown();
     let mut pause = FIRST_PAUSE;
     let mut was_open = false;
     loop {

@@ -140,8 +140,9 @@ async fn run(args: GatewayArgs, ruleset: Ruleset) -> Result<Exit, Failure> {
         false => None,
     };
     eprintln!(
-        "tack: connections of clients behind {} lead to {name}",
-        ruleset.interfaces.join(", ")
+        "tack: connections of clients behind {} lead to {}",
+        ruleset.interfaces.join(", "),
+        shared.carrier.peer.shown()
     );
     std::future::pending().await
 }

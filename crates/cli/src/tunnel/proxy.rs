@@ -78,7 +78,7 @@ async fn run(args: ProxyArgs) -> Result<Exit, Failure> {
     let address = listener.local_addr().unwrap_or(at);
     eprintln!(
         "tack: SOCKS5 and HTTP CONNECT at {address} lead to {}",
-        args.peer
+        carrier.peer.shown()
     );
     loop {
         let place = Arc::clone(&carrier.places).acquire_owned().await;

@@ -374,6 +374,58 @@ fn a_ticket_lets_a_peer_in_that_is_known_from_then_on() {
     assert_eq!(other.code, Some(1), "{other:?}");
 }
 
+/// What runs on writes to a journal: a ticket, which may serve many, and a code are not for it.
+#[test]
+fn programs_that_run_on_name_the_peer_and_no_secret() {
+    let target = target(echo).to_string();
+    let server = Side::new();
+    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--keep"];
+    arguments.extend(["--target", &target, "--remote-listen", "127.0.0.1:*"]);
+    let mut service = Service::start(&server, &arguments);
+    let line = service.line("--code");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "--code").unwrap();
+    let (address, code) = (words[at - 1], words[at + 1]);
+    let line = service.line("tack1");
+    let mut words = line.split_whitespace();
+    let ticket = words.find(|word| word.starts_with("tack1")).unwrap();
+    let key = server.key();
+    let short = [&key[..4], &key[4..8], &key[8..12], &key[12..16]].join("-");
+    let spec = format!("0:{target}");
+    let commands = [
+        vec!["forward", "-L", &spec],
+        vec!["forward", "-R", &spec],
+        vec!["proxy", "--listen", "127.0.0.1:0"],
+    ];
+    let named = ["--remember", "server"];
+    for (peer, options, expected) in [
+        (ticket, &[][..], short.as_str()),
+        (ticket, &named, "server:"),
+        (address, &["--code", code], short.as_str()),
+    ] {
+        let commands = if peer == ticket {
+            &commands[..]
+        } else {
+            &commands[..1]
+        };
+        for command in commands {
+            let client = Side::new();
+            let arguments = [&command[..], options, &[peer]].concat();
+            let mut running = Service::start(&client, &arguments);
+            let said = loop {
+                let line = running.line("");
+                assert!(!line.contains("tack1") && !line.contains(code), "{line}");
+                if line.contains(" lead") {
+                    break line;
+                }
+            };
+            assert!(said.contains(expected), "{arguments:?}: {said}");
+        }
+    }
+    assert!(
+    );
+}
+
 #[test]
 fn a_server_that_comes_back_is_found_again() {
     let target = target(echo);
