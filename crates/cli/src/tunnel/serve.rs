@@ -4,6 +4,7 @@ mod accepted;
 mod access;
 mod config;
 mod folders;
+mod listening;
 mod places;
 mod policy;
 mod relay;

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -168,6 +169,38 @@ fn a_peer_that_was_invited_has_the_rules_of_its_name_and_none_without_it() {
     let ended = served.server.run(&kept_out);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("--allow phone"), "{ended:?}");
+}
+
+#[test]
+fn a_port_for_a_peer_is_closed_when_the_rules_or_the_peer_go() {
+    let target = target(echo).to_string();
+    let phone = Side::new();
+    let permitted = "targets = [\"nas:1\"]\nremote-listen = [\"127.0.0.1:*\"]\n";
+    let mut served = Served::new(&[("phone", &phone)], permitted);
+    for is_removed in [false, true] {
+        let spec = format!("0:{target}");
+        let mut forward = Service::start(&phone, &["forward", "-R", &spec, "server:"]);
+        let line = forward.line(" leads to ");
+        let address = line.split_whitespace().find_map(|word| word.parse().ok());
+        let address: SocketAddr = address.unwrap();
+        assert!(is_carried(address));
+        match is_removed {
+            true => {
+                served.server.run(&["peers", "remove", "phone"]);
+                assert!(!is_carried(address), "the next connection is not carried");
+            }
+            false => _ = served.reload("targets = [\"nas:1\"]\n"),
+        }
+        // Nobody connects to it, and it is closed: it can be had.
+        let mut attempts = 0;
+        while TcpListener::bind(address).is_err() {
+            attempts += 1;
+            assert!(attempts < 500, "{address} stays open");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(forward);
+        served.reload(permitted);
+    }
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! Connections that were accepted for a peer (`tack forward -R`) and that it has not taken yet.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::tunnel::pump;
 
 /// Connections of a peer that wait at most; a further one is reset.
 const MAX_PER_PEER: usize = 256;
-/// How long one waits to be taken.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one waits to be taken, and how long a peer may take to hear of it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Accepted connections, by number.
 #[derive(Debug, Default)]
@@ -25,9 +27,36 @@ struct Waiting {
 
 #[derive(Debug)]
 struct WaitingConnection {
+    /// The number of the [`Arrivals`].
+    of: u64,
     peer: [u8; 32],
+    /// Where the peer asked to listen.
+    at: SocketAddr,
     since: Instant,
     stream: TcpStream,
+}
+
+/// The connections that arrive where a peer listens. Those that wait are reset when it is dropped.
+#[derive(Debug)]
+pub(super) struct Arrivals<'a> {
+    all: &'a AcceptedConnections,
+    number: u64,
+    peer: [u8; 32],
+    at: SocketAddr,
+}
+
+impl Waiting {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Resets those that `ends` names.
+    fn reset(&mut self, ends: impl Fn(&WaitingConnection) -> bool) {
+        for (_, ended) in self.connections.extract_if(.., |_, it| ends(it)) {
+            pump::reset(ended.stream);
+        }
+    }
 }
 
 impl AcceptedConnections {
@@ -35,32 +64,50 @@ impl AcceptedConnections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps `stream` for `peer`; its number, unless too many wait already.
-    pub(super) fn add(&self, peer: [u8; 32], stream: TcpStream, now: Instant) -> Option<u64> {
-        let mut waiting = self.waiting();
-        let stale: Vec<u64> = waiting
-            .connections
-            .iter()
-            .filter(|(_, it)| now.duration_since(it.since) > PATIENCE)
-            .map(|(number, _)| *number)
-            .collect();
-        for number in stale {
-            if let Some(gone) = waiting.connections.remove(&number) {
-                pump::reset(gone.stream);
-            }
+    /// For what arrives where `peer` asked to listen.
+    pub(super) fn arrivals(&self, peer: [u8; 32], at: SocketAddr) -> Arrivals<'_> {
+        let number = self.waiting().number();
+        Arrivals {
+            all: self,
+            number,
+            peer,
+            at,
         }
-        let of_peer = waiting.connections.values().filter(|it| it.peer == peer);
-        if of_peer.count() >= MAX_PER_PEER {
+    }
+
+    /// Takes the connection with this number, if it is one of `peer`'s and `may` still listen
+    /// where it arrived.
+    pub(super) fn take(
+        &self,
+        peer: [u8; 32],
+        number: u64,
+        may: impl Fn(SocketAddr) -> bool,
+    ) -> Option<TcpStream> {
+        let mut waiting = self.waiting();
+        let found = waiting.connections.get(&number)?;
+        if found.peer != peer || !may(found.at) {
+            return None;
+        }
+        waiting.connections.remove(&number).map(|it| it.stream)
+    }
+}
+
+impl Arrivals<'_> {
+    /// Keeps `stream`; its number, unless too many of this peer wait already.
+    pub(super) fn add(&self, stream: TcpStream, since: Instant) -> Option<u64> {
+        let mut waiting = self.all.waiting();
+        let of_peer = waiting.connections.values();
+        if of_peer.filter(|it| it.peer == self.peer).count() >= MAX_PER_PEER {
             pump::reset(stream);
             return None;
         }
-        let number = waiting.next;
-        waiting.next += 1;
-        let since = now;
+        let number = waiting.number();
         waiting.connections.insert(
             number,
             WaitingConnection {
-                peer,
+                of: self.number,
+                peer: self.peer,
+                at: self.at,
                 since,
                 stream,
             },
@@ -68,11 +115,20 @@ impl AcceptedConnections {
         Some(number)
     }
 
-    /// Takes the connection with this number, if it is one of `peer`'s.
-    pub(super) fn take(&self, peer: [u8; 32], number: u64) -> Option<TcpStream> {
-        let mut waiting = self.waiting();
-        let is_own = waiting.connections.get(&number)?.peer == peer;
-        let taken = is_own.then(|| waiting.connections.remove(&number));
-        taken.flatten().map(|it| it.stream)
+    /// Resets those that have waited for [`PATIENCE`]; when the next one will have.
+    pub(super) fn expire(&self, now: Instant) -> Option<Instant> {
+        let mut waiting = self.all.waiting();
+        let of = self.number;
+        waiting.reset(|it| it.of == of && now.duration_since(it.since) >= PATIENCE);
+        let left = waiting.connections.values();
+        let since = left.filter(|it| it.of == of).map(|it| it.since).min();
+        since.map(|since| since + PATIENCE)
+    }
+}
+
+impl Drop for Arrivals<'_> {
+    fn drop(&mut self) {
+        let of = self.number;
+        self.all.waiting().reset(|it| it.of == of);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use tack_base::Rate;
 use tack_pairing::meeting::Intent;
+use tokio::sync::watch;
 
 use crate::peers::PeerName;
 use crate::transfer::Existing;
@@ -13,19 +14,24 @@ use crate::tunnel::rules::TargetRule;
 
 /// The policy in force. A reload puts another one in its place.
 #[derive(Debug)]
-pub(super) struct CurrentPolicy(RwLock<Arc<Policy>>);
+pub(super) struct CurrentPolicy(watch::Sender<Arc<Policy>>);
 
 impl CurrentPolicy {
     pub(super) fn new(policy: Policy) -> Self {
-        Self(RwLock::new(Arc::new(policy)))
+        Self(watch::Sender::new(Arc::new(policy)))
     }
 
     pub(super) fn now(&self) -> Arc<Policy> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.borrow())
     }
 
     pub(super) fn replace(&self, policy: Policy) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        self.0.send_replace(Arc::new(policy));
+    }
+
+    /// Tells of each replacement from now on.
+    pub(super) fn changes(&self) -> watch::Receiver<Arc<Policy>> {
+        self.0.subscribe()
     }
 }
 
@@ -97,7 +103,7 @@ impl Policy {
         })
     }
 
-    /// What the peer with this name may do; one without a name was invited.
+    /// What the peer with this name may do; one without a name was invited, and never had one.
     pub(super) fn of(&self, name: Option<&PeerName>) -> Arc<PeerPolicy> {
         let own = name.and_then(|name| self.peers.get(name));
         Arc::clone(own.unwrap_or(&self.common))

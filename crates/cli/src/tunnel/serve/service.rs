@@ -2,14 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tack::secure::PublicKey;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 
 use super::accepted::AcceptedConnections;
 use super::access::{Access, Guest};
+use super::listening::{self, announce};
 use super::places::{Place, Places};
 use super::policy::{CurrentPolicy, PeerPolicy};
 use super::relay;
@@ -235,57 +236,33 @@ impl Service {
 
     /// Listens for `peer`, and tells it of each connection until it goes.
     async fn listen(&self, at: SocketAddr, mut peer: PeerStream, guest: &Guest) {
-        let host = Host::Address(at.ip().to_canonical());
-        let policy = self.policy_of(guest);
-        let rules = &policy.remote_listen;
-        // Any free port is one of all ports.
-        let permitted = match at.port() {
-            0 => [1, u16::MAX]
-                .iter()
-                .all(|port| rules::permit(rules, &host, *port, at.ip())),
-            port => rules::permit(rules, &host, port, at.ip()),
+        // From before the judgement on, so that no change is missed.
+        let changes = self.policy.changes();
+        let may = || {
+            let guest = self.guest(guest.key);
+            guest.is_some_and(|guest| listening::is_permitted(&self.policy_of(&guest), at))
         };
-        if !permitted {
+        if !may() {
             self.say(guest, &format_args!("may not listen on {at}"));
             return refuse(peer, Refusal::NotPermitted).await;
         }
         let bound = TcpListener::bind(at).await;
-        let listener = match bound.and_then(|listener| Ok((listener.local_addr()?, listener))) {
-            Ok((address, listener)) => {
-                if Answer::Listening(address).write(&mut peer).await.is_err() {
-                    return;
-                }
-                self.say(guest, &format_args!("listening on {address} for it"));
-                listener
-            }
-            Err(error) => return refuse(peer, Refusal::of(&error)).await,
-        };
-        let (mut reader, mut writer) = peer.into_split();
-        let mut byte = [0];
-        loop {
-            let (stream, from) = tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok(accepted) => accepted,
-                    Err(_) => {
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                        continue;
+        let (address, listener) =
+            match bound.and_then(|listener| Ok((listener.local_addr()?, listener))) {
+                Ok((address, listener)) => {
+                    if Answer::Listening(address).write(&mut peer).await.is_err() {
+                        return;
                     }
-                },
-                // The peer says nothing more; its end ends the listening.
-                _ = reader.read(&mut byte) => return,
+                    self.say(guest, &format_args!("listening on {address} for it"));
+                    (address, listener)
+                }
+                Err(error) => return refuse(peer, Refusal::of(&error)).await,
             };
-            let _ = stream.set_nodelay(true);
-            let number = self
-                .accepted
-                .add(*guest.key.as_bytes(), stream, Instant::now());
-            if let Some(number) = number
-                && Answer::Arrived(number, from)
-                    .write(&mut writer)
-                    .await
-                    .is_err()
-            {
-                return;
-            }
+        let (reader, writer) = peer.into_split();
+        let arrivals = self.accepted.arrivals(*guest.key.as_bytes(), at);
+        if announce(listener, reader, writer, arrivals, changes, may).await {
+            let words = format_args!("may not listen on {address} any more: it is closed");
+            self.say(guest, &words);
         }
     }
 }
@@ -349,7 +326,9 @@ pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
         Ok(Ok(Request::Connect(target))) => service.open(&target, peer, &guest, &place).await,
         Ok(Ok(Request::Listen(address))) => service.listen(address, peer, &guest).await,
         Ok(Ok(Request::Accept(number))) => {
-            match service.accepted.take(*guest.key.as_bytes(), number) {
+            let rules = service.policy_of(&guest);
+            let may = |at| listening::is_permitted(&rules, at);
+            match service.accepted.take(*guest.key.as_bytes(), number, may) {
                 Some(stream) => {
                     let what = "a connection";
                     service.carry(stream, peer, &guest, what, &place).await;
