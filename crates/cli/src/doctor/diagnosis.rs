@@ -25,6 +25,8 @@ const BLOAT_TIMES: f64 = 4.0;
 const BLOAT_AT_LEAST_MS: f64 = 30.0;
 /// Rounds of one policy that differ by so much say that the path, or a machine, is not steady.
 const UNSTEADY: f64 = 0.33;
+/// Rounds from which on policies can be compared: one may differ from the next by chance.
+const ROUNDS: usize = 2;
 /// A gain of goodput from which on acknowledgements are taken to have cost the data's capacity.
 const GAIN: f64 = 0.04;
 
@@ -74,8 +76,13 @@ pub(crate) struct Savings {
     pub(crate) acks_saved_share: f64,
     /// Goodput of TACK over that of `delayed:2`, less 1.
     pub(crate) goodput_gain: f64,
-    /// TACK is the fastest policy in each round: by chance once in 27 times with three rounds.
+    /// There were two rounds or more: goodputs can be compared.
+    pub(crate) is_comparable: bool,
+    /// TACK is the fastest policy in each of the rounds, if these are comparable: by chance once in
+    /// 27 times with three rounds.
     pub(crate) is_clear: bool,
+    /// TACK is slower than `delayed:2` in each of the rounds, if these are comparable.
+    pub(crate) is_slower: bool,
     /// Airtime that the saved ACKs of a second would take on Wi-Fi, 0 to 1: an estimate.
     pub(crate) airtime_share: f64,
 }
@@ -160,7 +167,7 @@ pub(crate) fn diagnose(measured: &Measured) -> Diagnosis {
         Limit::LinkRate,
         format!(
             "the data moves at {}: the slowest link of the path has this rate, or it is shared with others",
-            rate(best.goodput_bps)
+            rate(largest_goodput(measured))
         ),
     );
     Diagnosis {
@@ -178,10 +185,13 @@ fn savings(measured: &Measured) -> Savings {
         return Savings {
             acks_saved_share: 0.0,
             goodput_gain: 0.0,
+            is_comparable: false,
             is_clear: false,
+            is_slower: false,
             airtime_share: 0.0,
         };
     };
+    let is_comparable = tack.rounds_bps.len().min(delayed.rounds_bps.len()) >= ROUNDS;
     let (per_mib, others) = (tack.mean.acks_per_mib, delayed.mean.acks_per_mib);
     let saved_per_second =
         (others - per_mib).max(0.0) * tack.mean.goodput_bps / 8.0 / f64::from(1 << 20);
@@ -194,13 +204,24 @@ fn savings(measured: &Measured) -> Savings {
             true => tack.mean.goodput_bps / delayed.mean.goodput_bps - 1.0,
             false => 0.0,
         },
-        is_clear: measured
-            .policies
-            .iter()
-            .filter(|it| it.policy != "tack")
-            .all(|others| is_always_faster(tack, others)),
+        is_comparable,
+        is_clear: is_comparable
+            && measured
+                .policies
+                .iter()
+                .filter(|it| it.policy != "tack")
+                .all(|others| is_always_faster(tack, others)),
+        is_slower: is_comparable && is_always_faster(delayed, tack),
         airtime_share: saved_per_second * airtime_of_one_ack().as_secs_f64(),
     }
+}
+
+/// What the path has carried at best, bits per second.
+fn largest_goodput(measured: &Measured) -> f64 {
+    let rounds = measured.policies.iter().flat_map(|it| &it.rounds_bps);
+    let means = measured.policies.iter().map(|it| it.mean.goodput_bps);
+    let all = rounds.copied().chain(means);
+    all.fold(measured.filled.goodput_bps, f64::max)
 }
 
 /// Round by round, which lie close together in time: a path that changes meanwhile changes both.
@@ -322,6 +343,37 @@ mod tests {
         let diagnosis = diagnose(&measured);
         assert_eq!(diagnosis.limited_by, Limit::LinkRate);
         assert!(!diagnosis.is_steady);
+    }
+
+    #[test]
+    fn one_round_compares_nothing_and_tack_may_be_slower() {
+        use crate::doctor::words::text;
+        let mut measured = wire();
+        measured.policies[2].mean.goodput_bps = 48.735e6;
+        for policy in &mut measured.policies {
+            policy.rounds_bps = vec![policy.mean.goodput_bps];
+        }
+        let diagnosis = diagnose(&measured);
+        assert!(!diagnosis.tack.is_clear && !diagnosis.tack.is_slower);
+        let words = text(&measured, &diagnosis);
+        assert!(words.contains("by -48.7 % in one round"), "{words}");
+        assert!(words.contains("cannot be judged"), "{words}");
+        assert!(!words.contains("within the variation"), "{words}");
+        // The path carried more than TACK did.
+        assert!(words.contains("the data moves at 95 Mbit/s"), "{words}");
+        for policy in &mut measured.policies {
+            policy.rounds_bps = vec![policy.mean.goodput_bps; 2];
+        }
+        measured.filled.goodput_bps = 97e6;
+        let diagnosis = diagnose(&measured);
+        let words = text(&measured, &diagnosis);
+        assert!(diagnosis.tack.is_slower, "{words}");
+        assert!(words.contains("48.7 % slower, in every round"), "{words}");
+        assert!(words.contains("the data moves at 97 Mbit/s"), "{words}");
+        // One faster round in two is no order.
+        measured.policies[2].rounds_bps[0] = 96e6;
+        let words = text(&measured, &diagnose(&measured));
+        assert!(words.contains("within the variation"), "{words}");
     }
 
     #[test]

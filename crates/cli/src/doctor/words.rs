@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::diagnosis::{Diagnosis, rate};
+use super::diagnosis::{Diagnosis, Savings, rate};
 use super::measure::Measured;
 
 /// Figures and findings, as lines.
@@ -52,11 +52,22 @@ pub(super) fn text(measured: &Measured, diagnosis: &Diagnosis) -> String {
         );
     }
     let tack = &diagnosis.tack;
-    let goodput = match (tack.is_clear, tack.goodput_gain) {
-        (true, gain) => format!("the data is {:.1} % faster", gain * 100.0),
-        (false, gain) => format!(
-            "the goodput differs by {:.1} %, which is within the variation of the tests",
-            gain * 100.0
+    let percent = tack.goodput_gain * 100.0;
+    let goodput = match tack {
+        Savings {
+            is_comparable: false,
+            ..
+        } => format!(
+            "the goodput differs by {percent:.1} % in one round, which cannot be judged: more rounds (--rounds) tell whether that is chance"
+        ),
+        Savings { is_clear: true, .. } => format!("the data is {percent:.1} % faster"),
+        Savings {
+            is_slower: true, ..
+        } => {
+            format!("but the data is {:.1} % slower, in every round", -percent)
+        }
+        _ => format!(
+            "the goodput differs by {percent:.1} %, which is within the variation of the tests"
         ),
     };
     let _ = writeln!(
