@@ -7,28 +7,33 @@ use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 use tack_pairing::{Code, Ticket};
 
-/// What a peer may type after `command`, for people.
+/// What a peer may type, for people: a command, what lets the peer in, and what comes after that.
 pub(super) fn invitation(
-    command: &str,
+    (command, after): (&str, &str),
     ticket: &Ticket,
     code: Option<&Code>,
     addresses: &[SocketAddr],
     is_announced: bool,
 ) -> String {
     let mut lines = Vec::new();
+    let after = match after {
+        "" => String::new(),
+        after => format!(" {after}"),
+    };
     if let Some(code) = code {
         let code = code.text();
         if is_announced {
-            lines.push(format!("  on this network   {command} {}", &*code));
+            lines.push(format!("  on this network   {command} {}{after}", &*code));
         }
         if let Some(address) = addresses.first() {
             lines.push(format!(
-                "  by address        {command} {address} --code {}",
+                "  by address        {command} {address} --code {}{after}",
                 &*code
             ));
         }
     }
-    lines.push(format!("  anywhere          {command} {}", &*ticket.text()));
+    let ticket = ticket.text();
+    lines.push(format!("  anywhere          {command} {}{after}", &*ticket));
     lines.join("\n")
 }
 
@@ -77,10 +82,29 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_after_the_peer_is_shown() {
+        let code = "7-guitarist-orca".parse().unwrap();
+        let addresses = ["192.0.2.1:7777".parse().unwrap()];
+        let command = ("tack connect", "HOST:PORT");
+        let shown = invitation(command, &ticket(), Some(&code), &addresses, true);
+        assert_eq!(shown.lines().count(), 3);
+        assert!(
+            shown.lines().all(|line| line.ends_with(" HOST:PORT")),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn each_way_to_reach_us_is_a_command_that_can_be_typed() {
         let code = "7-guitarist-orca".parse().unwrap();
         let addresses = ["192.0.2.1:7777".parse().unwrap()];
-        let shown = invitation("tack send FILE", &ticket(), Some(&code), &addresses, true);
+        let shown = invitation(
+            ("tack send FILE", ""),
+            &ticket(),
+            Some(&code),
+            &addresses,
+            true,
+        );
         for expected in [
             "tack send FILE 7-guitarist-orca\n",
             "tack send FILE 192.0.2.1:7777 --code 7-guitarist-orca\n",
@@ -88,7 +112,13 @@ mod tests {
         ] {
             assert!(shown.contains(expected), "{shown}");
         }
-        let quiet = invitation("tack send FILE", &ticket(), Some(&code), &addresses, false);
+        let quiet = invitation(
+            ("tack send FILE", ""),
+            &ticket(),
+            Some(&code),
+            &addresses,
+            false,
+        );
         assert!(
             !quiet.contains("on this network") && quiet.contains("--code"),
             "{quiet}"

@@ -85,8 +85,10 @@ pub(crate) struct WaitingConfig<'a> {
     pub(crate) intent: Intent,
     /// What known peers may have besides.
     pub(crate) also: AlsoServes,
-    /// The command to type on the other side, without the target.
+    /// The command to type on the other side, up to its peer.
     pub(crate) command: &'static str,
+    /// What has to be typed after the peer; empty for nothing.
+    pub(crate) after: &'static str,
     pub(crate) args: &'a WaitArgs,
     /// The name under which a peer is stored (`--remember`).
     pub(crate) remember: Option<PeerName>,
@@ -125,6 +127,7 @@ struct Shared {
     host: Mutex<WaitingHost>,
     current_code: Arc<CurrentCode>,
     command: &'static str,
+    after: &'static str,
     lifetime: Option<Duration>,
     usage: TicketUse,
     write_ticket: Option<PathBuf>,
@@ -198,6 +201,7 @@ impl WaitingSide {
             state,
             current_code,
             command: config.command,
+            after: config.after,
             lifetime: (!args.ticket_lifetime.is_zero()).then_some(args.ticket_lifetime),
             usage: if args.keep {
                 TicketUse::Many
@@ -303,7 +307,7 @@ impl Shared {
         }
         let (code, is_announced) = self.new_code()?;
         let shown = show::invitation(
-            self.command,
+            (self.command, self.after),
             &ticket,
             code.as_ref(),
             &self.addresses,

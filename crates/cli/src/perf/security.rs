@@ -387,6 +387,7 @@ impl ControlListener {
             intent: Intent::Measure,
             also: AlsoServes::nothing(),
             command: "tack perf",
+            after: "",
             args: &args.meeting.waiting,
             remember: args.meeting.peer.remember.clone(),
             volume: Volume::Normal,

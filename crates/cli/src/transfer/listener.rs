@@ -64,6 +64,7 @@ impl TransferListener {
             intent: listen.intent,
             also: AlsoServes::nothing(),
             command: listen.command,
+            after: "",
             args: &listen.meeting.waiting,
             remember: listen.meeting.peer.remember.clone(),
             volume: listen.volume,

@@ -239,6 +239,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
             intent: Intent::Forward,
             also: AlsoServes::by(move |intent| serving.now().serves(intent)),
             command: "tack connect",
+            after: "HOST:PORT",
             args: if invites { &args.waiting } else { &closed },
             remember: args.remember,
             volume: Volume::Normal,

@@ -386,6 +386,7 @@ fn programs_that_run_on_name_the_peer_and_no_secret() {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "--code").unwrap();
     let (address, code) = (words[at - 1], words[at + 1]);
+    let is_complete = words.last() == Some(&"HOST:PORT");
     let line = service.line("tack1");
     let mut words = line.split_whitespace();
     let ticket = words.find(|word| word.starts_with("tack1")).unwrap();
@@ -423,6 +424,8 @@ fn programs_that_run_on_name_the_peer_and_no_secret() {
         }
     }
     assert!(
+        is_complete,
+        "the command with the code has a place for a target"
     );
 }
 
