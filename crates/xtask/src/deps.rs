@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::{circles, comments, places, sources};
+use crate::{circles, comments, doctests, places, sources};
 
 /// What a crate is allowed.
 struct Room {
@@ -143,6 +143,8 @@ struct Dependency {
 struct Target {
     kind: Vec<String>,
     src_path: PathBuf,
+    /// Whether rustdoc runs the examples in its documentation.
+    doctest: bool,
 }
 
 impl Target {
@@ -169,6 +171,9 @@ pub(crate) fn check() -> Result<()> {
     let manifest = fs::read_to_string(metadata.workspace_root.join("Cargo.toml"))?;
     problems.extend(reasons(&manifest));
     problems.extend(comments::problems(&metadata.workspace_root)?);
+    for folder in folders_without_doctests(&metadata) {
+        problems.extend(doctests::problems(&metadata.workspace_root, folder)?);
+    }
     let architecture = fs::read_to_string(metadata.workspace_root.join("ARCHITECTURE.md"))?;
     let places = places::check(&metadata.workspace_root, &architecture);
     let places = places.unwrap_or_else(|error| {
@@ -213,6 +218,22 @@ fn crate_roots(packages: &[Package]) -> Vec<PathBuf> {
         .filter(|target| target.is_product())
         .map(|target| target.src_path.clone())
         .collect()
+}
+
+/// The folders of the libraries whose examples rustdoc does not run, below the workspace root.
+fn folders_without_doctests(metadata: &Metadata) -> impl Iterator<Item = &Path> {
+    let targets = metadata
+        .packages
+        .iter()
+        .flat_map(|package| &package.targets);
+    targets
+        .filter(|target| !target.doctest && target.kind.iter().any(|kind| kind == "lib"))
+        .filter_map(|target| target.src_path.parent())
+        .map(|folder| {
+            folder
+                .strip_prefix(&metadata.workspace_root)
+                .unwrap_or(folder)
+        })
 }
 
 /// What breaks the table of [`ROOMS`].

@@ -5,6 +5,7 @@ mod circles;
 mod comments;
 mod deps;
 mod dist;
+mod doctests;
 mod output;
 mod places;
 mod promises;
@@ -17,7 +18,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   deps    check which crate may use which, that no files of a crate need each other in a circle,
           that the pure crates are no_std, that only io is unsafe, that the files named in ARCHITECTURE.md exist,
-          and that comments are at most 100 columns wide
+          that comments are at most 100 columns wide, and that crates whose examples are not run have none
   dist    build the program as one static binary (Linux, musl) of at most 15 MiB, and write it with its manual pages
           and completion scripts to target/dist
   promises  check that each promise of docs/security.md names tests that exist

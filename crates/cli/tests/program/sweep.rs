@@ -111,7 +111,8 @@ fn a_plan_becomes_a_data_set_once() {
 /// end the data set has the same bytes as without any of it.
 #[test]
 fn a_killed_program_loses_only_what_was_under_way() {
-    let text = PLAN.replace("seeds = 3", "seeds = 12");
+    let (seeds, times) = if is_long() { (12, 12) } else { (6, 2) };
+    let text = PLAN.replace("seeds = 3", &format!("seeds = {seeds}"));
     let whole = place(&text);
     let expected = sweep(whole.path(), &["acks.toml", "--out", "results"]);
     assert_eq!(expected.code, Some(0), "{expected:?}");
@@ -119,7 +120,6 @@ fn a_killed_program_loses_only_what_was_under_way() {
 
     let scratch = place(&text);
     let mut present = 0;
-    let times = if is_long() { 12 } else { 4 };
     for number in 1..=times {
         let mut command = tack();
         command

@@ -263,7 +263,7 @@ fn a_filter_is_no_worse_than_none_on_random_paths() {
     let numbers = parse_seeds(
         asked
             .as_deref()
-            .unwrap_or(if is_long() { "1..16" } else { "1..4" }),
+            .unwrap_or(if is_long() { "1..16" } else { "1..2" }),
     )
     .expect("numbers of paths");
     let worse: Vec<_> = numbers

@@ -125,7 +125,7 @@ fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
     let losses: &[f64] = if is_long() {
         &[0.001, 0.005, 0.01, 0.03]
     } else {
-        &[0.005, 0.03]
+        &[0.03]
     };
     let delays: &[&str] = if is_long() {
         &["5ms", "20ms", "50ms"]
@@ -163,7 +163,7 @@ fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
             }
             let mean = cells.iter().sum::<f64>() / cells.len() as f64;
             println!("{congestion}: {:.3} of delayed:2", mean.exp());
-            // Of two cells the mean is as uncertain as a cell.
+            // Of one cell the mean is as uncertain as the cell.
             assert!(
                 !is_long() || mean > 0.99_f64.ln(),
                 "{congestion}: {:.3}",
@@ -189,6 +189,7 @@ fn many_random_losses_cost_bbr_no_more_with_tack() {
         ("wire, 15 %", wire(0.15)),
         ("radio", radio.into()),
     ];
+    let paths = &paths[if is_long() { 0 } else { 1 }..];
     let seeds: Vec<u64> = (1..=if is_long() { 8 } else { 4 }).collect();
     paths.par_iter().for_each(|(name, path)| {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
@@ -231,10 +232,11 @@ fn who_answers_marks_gets_a_fair_share_beside_bbr() {
 /// The answer is to the queue: a flow that is alone gives up the queue, not the path.
 #[test]
 fn marks_cost_a_lone_bbr_flow_little() {
-    for path in [
+    let paths = [
         MARKING,
         "rate = '100Mbps'\ndelay = '20ms'\nqueue = '2.0bdp'\necn_threshold = '20p'",
-    ] {
+    ];
+    for path in &paths[..if is_long() { 2 } else { 1 }] {
         for ack in ["tack", "delayed:2"] {
             let text = one_flow(path, "bbr", ack);
             let plain = text.replace("ecn_threshold = '20p'", "");
@@ -281,13 +283,17 @@ impl Shares {
 
 /// Fifty flows share 167 segments of path. What each may count on is less than an acknowledgement
 /// interval carries. No flow has less than a fortieth of an even share in any 40 s, beginning
-/// with each fifth second, and none stands still for 20 s. (Long form: three seeds, and windows of
-/// a longer run.)
+/// with each fifth second, and none stands still for 20 s. (Long form: three seeds, windows of a
+/// longer run, and the retransmissions against those of `delayed:2`.)
 #[test]
 fn none_of_fifty_bbr_flows_starves_and_tack_costs_no_retransmissions() {
-    let (seconds, seeds) = if is_long() { (85, 3) } else { (45, 1) };
+    let (seconds, seeds, acks) = if is_long() {
+        (85, 3, &["delayed:2", "tack"][..])
+    } else {
+        (45, 1, &["tack"][..])
+    };
     let cases: Vec<_> = (1..=seeds)
-        .flat_map(|seed| ["delayed:2", "tack"].map(|ack| (seed, ack)))
+        .flat_map(|seed| acks.iter().map(move |ack| (seed, *ack)))
         .collect();
     let again: Vec<f64> = cases
         .par_iter()
@@ -323,7 +329,7 @@ fn none_of_fifty_bbr_flows_starves_and_tack_costs_no_retransmissions() {
             again as f64 / sent as f64
         })
         .collect();
-    for pair in again.chunks(2) {
+    for pair in again.chunks_exact(2) {
         let (legacy, tack) = (pair[0], pair[1]);
         assert!(tack <= legacy + 0.02, "{tack:.3} after {legacy:.3}");
     }

@@ -275,7 +275,7 @@ fn sparse_feedback_costs_nothing() {
             .flat_map(|congestion| losses.map(|loss| (congestion, loss)))
             .collect()
     } else {
-        vec![("cubic", (0.0, 0.01)), ("bbr", (0.01, 0.08))]
+        vec![("cubic", (0.0, 0.01))]
     };
     cells
         .into_par_iter()
@@ -305,8 +305,8 @@ fn sparse_feedback_costs_nothing() {
 /// sooner than NewReno does.
 #[test]
 fn delay_is_heeded_with_every_kind_of_feedback() {
-    let acks = ["delayed:2", "tack:beta=4", "tack:beta=2", "tack:beta=8"];
-    let count = if is_long() { 4 } else { 2 };
+    let acks = ["tack:beta=4", "delayed:2", "tack:beta=2", "tack:beta=8"];
+    let count = if is_long() { 4 } else { 1 };
     acks[..count].par_iter().for_each(|ack| {
         let (report, course) = one(30, "", "vegas", ack);
         assert_eq!(report.flows[0].retransmitted_segments, 0, "{ack}");

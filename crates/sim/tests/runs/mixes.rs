@@ -3,8 +3,8 @@
 //! both ends, every invariant checked at every event.
 //!
 //! The mixes are numbered by their seed. `TACK_MIXES=17` or `TACK_MIXES=1..5000` runs others than
-//! the usual 200, and a failure prints the scenario that failed: write it to a file and `tack sim`
-//! replays it with the seed it names.
+//! the usual 200 (60 in the ordinary form), and a failure prints the scenario that failed: write it
+//! to a file and `tack sim` replays it with the seed it names.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,8 @@ const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"]
 
 #[test]
 fn every_mix_delivers_and_closes() {
-    let seeds = std::env::var("TACK_MIXES").unwrap_or_else(|_| "1..200".into());
+    let usual = if crate::is_long() { "1..200" } else { "1..60" };
+    let seeds = std::env::var("TACK_MIXES").unwrap_or_else(|_| usual.into());
     let mut failures = Vec::new();
     let mut count = 0;
     for seed in parse_seeds(&seeds).expect("TACK_MIXES names seeds") {

@@ -431,19 +431,20 @@ fn analysers_read_captures() {
     }
     let tcp = "[[flow]]\ncongestion = 'cubic'\n[[flow]]\nfrom = 'sta1'\nto = 'sta0'\ncongestion = 'cubic'";
     let networks = [
-        ("b-long", "standard = '802.11b'"),
         (
             "b-short",
             "standard = '802.11b'\npreamble = 'short'\nrts_threshold = '200B'",
         ),
+        (
+            "n",
+            "standard = '802.11n'\nrate = '300Mbps'\nframe_error_rate = 0.05",
+        ),
+        ("ax", "standard = '802.11ax'\nmcs = 9\nspatial_streams = 2"),
+        ("b-long", "standard = '802.11b'"),
         ("a", "standard = '802.11a'\ncontenders = 2"),
         (
             "g",
             "standard = '802.11g'\nprotection = 'cts_to_self'\nprotection_rate = '11Mbps'",
-        ),
-        (
-            "n",
-            "standard = '802.11n'\nrate = '300Mbps'\nframe_error_rate = 0.05",
         ),
         (
             "n-2.4",
@@ -453,9 +454,10 @@ fn analysers_read_captures() {
             "ac",
             "standard = '802.11ac'\nrate = '866.7Mbps'\nframe_error_rate = 0.05",
         ),
-        ("ax", "standard = '802.11ax'\nmcs = 9\nspatial_streams = 2"),
     ];
-    networks.into_par_iter().for_each(|(name, keys)| {
+    // To start the analyser is what takes long: three of them in the ordinary form.
+    let count = if crate::is_long() { networks.len() } else { 3 };
+    networks[..count].par_iter().for_each(|(name, keys)| {
         let text = format!("duration = '0.2s'\n[wlan]\nstations = 2\n{keys}\n{tcp}");
         let mut file = tempfile::Builder::new()
             .suffix(".pcapng")
@@ -542,12 +544,13 @@ impl tack_sim::observe::Observer for Watcher {
 /// the same.
 #[test]
 fn a_run_does_not_depend_on_who_looks_at_the_radios() {
-    for settings in [
-        "",
+    let all = [
         "host_interrupt = 'ppdu'\nhack = 'more-data'",
         "ack_filter = 'safe'\nframe_error_rate = 0.05\nretry_limit = 2",
+        "",
         "hack = 'opportunistic'\nhost_receive_delay = '5us'",
-    ] {
+    ];
+    for settings in &all[..if crate::is_long() { 4 } else { 2 }] {
         let text = format!(
             "duration = '2s'\nwarmup = '500ms'\n[wlan]\npreset = 'tack-n'\nstations = 3\n{settings}\n\
              [wired]\nrate = '1Gbps'\ndelay = '2ms'\n\

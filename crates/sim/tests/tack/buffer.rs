@@ -1,14 +1,15 @@
 //! How much bottleneck buffer a sparsely acknowledged sender needs: beta/(beta − 1) bandwidth-delay
 //! products of window, less the one on the path.
 
-use super::{cells, mean, set, utilisation};
+use super::{cells, is_long, mean, set, utilisation};
 
 #[test]
 fn a_third_of_the_product_is_enough_at_four_acknowledgements_a_round_trip() {
     for controller in ["bbr", "cubic"] {
         for beta in cells(&[4], &[2, 4, 8]) {
             let mut row = Vec::new();
-            for queue in cells(&[0.33, 1.0], &[0.1, 0.2, 0.33, 0.5, 1.0, 2.0]) {
+            let short = if is_long() { &[0.33, 1.0][..] } else { &[0.33] };
+            for queue in cells(short, &[0.1, 0.2, 0.33, 0.5, 1.0, 2.0]) {
                 let share = mean(
                     "buffer",
                     &set![
@@ -29,7 +30,10 @@ fn a_third_of_the_product_is_enough_at_four_acknowledgements_a_round_trip() {
             if beta >= 4 {
                 assert!(at(0.33) >= 0.95, "{controller}, beta {beta}");
             }
-            assert!(at(1.0) >= 0.95, "{controller}, beta {beta}");
+            // What fills the link with a third fills it with the whole.
+            if is_long() {
+                assert!(at(1.0) >= 0.95, "{controller}, beta {beta}");
+            }
         }
     }
 }

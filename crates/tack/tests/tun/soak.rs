@@ -44,8 +44,7 @@ fn duration() -> Duration {
     if let Some(seconds) = number("TACK_SOAK") {
         return Duration::from_secs(seconds);
     }
-    let long = std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    Duration::from_millis(if long { 5000 } else { 500 })
+    Duration::from_millis(if crate::is_long() { 5000 } else { 500 })
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn a_suspended_path_costs_little() {
         queue: 100_000,
         ..Model::wire(ms(20), tack_base::Rate::from_bits_per_sec(50_000_000))
     };
-    for algorithm in tack_tcp::Algorithm::ALL {
+    for &algorithm in crate::algorithms() {
         let mut pair = Pair::open(
             1,
             &Config {

@@ -69,7 +69,7 @@ fn variants_that_wait_gain_and_opportunism_does_not() {
     let opportunistic = gain(&with("opportunistic"));
     assert!((-0.02..0.04).contains(&opportunistic), "{opportunistic}");
     let variants = ["more-data", "timestamp-echo", "timer"];
-    let count = if crate::is_long() { 3 } else { 2 };
+    let count = if crate::is_long() { 3 } else { 1 };
     for variant in &variants[..count] {
         let with = with(variant);
         let gain = gain(&with);
@@ -163,7 +163,7 @@ fn noise_does_not_spoil_contexts() {
         ("30.0", 0.96..0.999),
         ("24.5", 0.65..0.85),
     ];
-    let count = if crate::is_long() { 4 } else { 2 };
+    let count = if crate::is_long() { 4 } else { 1 };
     for (snr, fitting) in &noises[..count] {
         let model = format!("wlan.error_model.snr_db={snr}");
         let plain = figures(N150, &[&model]);
