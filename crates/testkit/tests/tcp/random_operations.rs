@@ -215,7 +215,7 @@ fn apply(pair: &mut Pair, operation: &Operation) -> bool {
     false
 }
 
-// PROPTEST_CASES sets how many; by default 256.
+// PROPTEST_CASES sets how many: 64 in .cargo/config.toml, 256 in CI.
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
