@@ -127,27 +127,36 @@ async fn stray(options: TunOptions) {
         let mut contents = vec![0; PREFIX + header.encoded_len()];
         header.emit(&mut contents[PREFIX..]);
         let packet_size = contents.len();
-        poll_fn(|cx| sender.poll_writable(cx)).await.unwrap();
-        sender
-            .send(&mut Packets {
-                peer,
-                ecn: Ecn::NotEct,
-                contents: &mut contents,
-                packet_size,
-            })
-            .unwrap();
-        receive(&mut receiver, |packet, outer| {
-            if outer.src != peer || outer.protocol != checksum::PROTOCOL_TCP {
-                return None;
+        // A new address takes the kernel a moment, in which it drops what arrives. A SYN is
+        // repeated, as TCP does.
+        loop {
+            poll_fn(|cx| sender.poll_writable(cx)).await.unwrap();
+            sender
+                .send(&mut Packets {
+                    peer,
+                    ecn: Ecn::NotEct,
+                    contents: &mut contents.clone(),
+                    packet_size,
+                })
+                .unwrap();
+            let answer = receive(&mut receiver, |packet, outer| {
+                if outer.src != peer || outer.protocol != checksum::PROTOCOL_TCP {
+                    return None;
+                }
+                let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
+                assert!(packet.verified || is_right);
+                let segment = Segment::parse(outer.payload).unwrap();
+                assert_eq!(segment.header.flags, Flags::RST.with(Flags::ACK));
+                assert_eq!(segment.header.ack, SeqNum(78));
+                Some(())
+            });
+            if tokio::time::timeout(Duration::from_millis(200), answer)
+                .await
+                .is_ok()
+            {
+                break;
             }
-            let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
-            assert!(packet.verified || is_right);
-            let segment = Segment::parse(outer.payload).unwrap();
-            assert_eq!(segment.header.flags, Flags::RST.with(Flags::ACK));
-            assert_eq!(segment.header.ack, SeqNum(78));
-            Some(())
-        })
-        .await;
+        }
     }
 }
 
