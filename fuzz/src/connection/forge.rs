@@ -74,7 +74,7 @@ impl World {
             },
             seq: theirs.seq + forged.seq_offset as u32,
             ack: own.seq + i32::from(forged.ack_offset) as u32,
-            flags: Flags(forged.flags),
+            flags: Flags(u16::from(forged.flags)),
             window: forged.window,
             urgent: forged.urgent,
             options,
