@@ -5,12 +5,16 @@
 //! connects sends the name of a host in a line. The answer is one byte, 0 with the namespace
 //! attached, or 1, and then text: the hosts for `/etc/hosts`, or what is wrong. The connection
 //! stays open as long as the emulation runs.
+//!
+//! Every user may bind an abstract name, and connect to one. So each side asks the kernel who the
+//! other one is, before it believes or waits for anything: root or the same user.
 
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Programs that run on hosts at a time.
 const MOST: usize = 4_096;
+
+/// Requests that are read at a time; further ones are closed.
+const MOST_READ: usize = 64;
 
 fn address(name: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("tack-emulate-{name}"))
@@ -64,23 +71,17 @@ impl Control {
             .map(|host| Ok((host.name.clone(), host.namespace.try_clone()?)))
             .collect::<io::Result<Vec<_>>>()?;
         let connected = Arc::<Mutex<Vec<UnixStream>>>::default();
-        let streams = Arc::clone(&connected);
+        let desk = Arc::new(Desk {
+            known,
+            file,
+            connected: Arc::clone(&connected),
+            reading: AtomicUsize::new(0),
+        });
         std::thread::Builder::new()
             .name("control".into())
             .spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    // Who cannot read the answer has gone.
-                    let answered = answer(&stream, &known, &file);
-                    if answered.is_err() {
-                        continue;
-                    }
-                    let Ok(mut streams) = streams.lock() else {
-                        return;
-                    };
-                    streams.retain(is_open);
-                    if streams.len() < MOST {
-                        streams.push(stream);
-                    }
+                    desk.serve(stream);
                 }
             })?;
         Ok(Self { connected })
@@ -102,26 +103,77 @@ fn is_open(stream: &UnixStream) -> bool {
     !matches!(rustix::net::recv(stream, &mut byte, flags), Ok((_, 0)))
 }
 
+/// What requests are answered from.
+struct Desk {
+    known: Vec<(String, Namespace)>,
+    file: String,
+    connected: Arc<Mutex<Vec<UnixStream>>>,
+    reading: AtomicUsize,
+}
+
+impl Desk {
+    /// Answers a request on a thread of its own: a client that is silent holds up nobody.
+    fn serve(self: &Arc<Self>, stream: UnixStream) {
+        let is_ours = stream
+            .set_write_timeout(Some(PATIENCE))
+            .and_then(|()| peer(&stream))
+            .map(|user| user.is_none());
+        match is_ours {
+            Ok(true) => {}
+            Ok(false) => {
+                let _gone = refuse(&stream, "the emulation belongs to another user");
+                return;
+            }
+            Err(_) => return,
+        }
+        // Only this thread adds to it.
+        if self.reading.load(Ordering::Relaxed) >= MOST_READ {
+            return;
+        }
+        self.reading.fetch_add(1, Ordering::Relaxed);
+        let desk = Arc::clone(self);
+        let started = std::thread::Builder::new().spawn(move || {
+            // Who cannot read the answer has gone.
+            if answer(&stream, &desk.known, &desk.file).is_ok()
+                && let Ok(mut streams) = desk.connected.lock()
+            {
+                streams.retain(is_open);
+                if streams.len() < MOST {
+                    streams.push(stream);
+                }
+            }
+            desk.reading.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            self.reading.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The user at the other end, unless it is root or our own.
+fn peer(stream: &UnixStream) -> io::Result<Option<u32>> {
+    let user = rustix::net::sockopt::socket_peercred(stream)?.uid;
+    let is_ours = user.is_root() || user == rustix::process::geteuid();
+    Ok((!is_ours).then(|| user.as_raw()))
+}
+
+fn refuse(mut stream: &UnixStream, why: &str) -> io::Result<()> {
+    stream.write_all(&[1])?;
+    stream.write_all(format!("{why}\0").as_bytes())
+}
+
 fn answer(stream: &UnixStream, known: &[(String, Namespace)], file: &str) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let peer = rustix::net::sockopt::socket_peercred(stream)?;
     let mut wanted = String::new();
     BufReader::new(stream.take(LONGEST)).read_line(&mut wanted)?;
     let wanted = wanted.trim_end();
-    let host = known.iter().find(|(name, _)| name == wanted);
-    let refusal = if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() {
-        "the emulation belongs to another user".to_owned()
-    } else if host.is_none() {
+    let Some((_, namespace)) = known.iter().find(|(name, _)| name == wanted) else {
         let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
-        format!("no host {wanted:?}; expected one of {}", names.join(", "))
-    } else {
-        String::new()
-    };
-    let mut writer = stream;
-    let Some((_, namespace)) = host.filter(|_| refusal.is_empty()) else {
-        writer.write_all(&[1])?;
-        writer.write_all(format!("{refusal}\0").as_bytes())?;
+        let names = names.join(", ");
+        refuse(
+            stream,
+            &format!("no host {wanted:?}; expected one of {names}"),
+        )?;
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -134,6 +186,7 @@ fn answer(stream: &UnixStream, known: &[(String, Namespace)], file: &str) -> io:
         &mut control,
         SendFlags::NOSIGNAL,
     )?;
+    let mut writer = stream;
     writer.write_all(format!("{file}\0").as_bytes())
 }
 
@@ -156,10 +209,20 @@ pub(super) fn enter(name: &str, host: &str) -> Result<Entrance, Failure> {
             )),
             _ => failed(error),
         })?;
+    // Somebody else would choose the network and the names that a program of ours gets.
+    if let Some(user) = peer(&stream).map_err(failed)? {
+        return Err(Failure::plain(format!(
+            "the emulation called {name:?} belongs to user {user}, who could choose the network of \
+             this program; it has to be root's or your own: start one with another --name"
+        )));
+    }
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream
-        .write_all(format!("{host}\n").as_bytes())
-        .map_err(failed)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    match stream.write_all(format!("{host}\n").as_bytes()) {
+        // It answers without a question where we may not ask.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written.map_err(failed)?,
+    }
     let mut kind = [2];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

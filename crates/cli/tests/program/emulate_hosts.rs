@@ -2,6 +2,8 @@
 //! Nothing here asserts a rate.
 #![cfg(target_os = "linux")]
 
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
@@ -281,4 +283,81 @@ fn without_privileges_it_says_what_it_takes() {
     for part in ["network namespaces", "root", "CAP_SYS_ADMIN"] {
         assert!(ended.stderr.contains(part), "{ended:?}");
     }
+}
+
+/// A program of Python, which is another user.
+fn stranger(program: &str, name: &str) -> std::process::Command {
+    let become_other = "
+import os, socket, sys
+offered = os.open('/proc/self/ns/net', os.O_RDONLY)
+os.setgroups([])
+os.setresgid(1000, 1000, 1000)
+os.setresuid(1000, 1000, 1000)
+";
+    let mut command = std::process::Command::new("python3");
+    command
+        .args(["-c", &format!("{become_other}{program}")])
+        .arg(format!("tack-emulate-{name}"))
+        .stdin(std::process::Stdio::null());
+    command
+}
+
+/// Another user takes the name, and offers a network of its own: nothing runs there.
+#[test]
+fn an_emulation_of_another_user_is_not_entered() {
+    let name = format!("stranger-{}", std::process::id());
+    let program = "
+listener = socket.socket(socket.AF_UNIX)
+listener.bind('\\0' + sys.argv[1])
+listener.listen()
+print('ready', flush=True)
+stream, _ = listener.accept()
+try:
+    stream.recv(64)
+    socket.send_fds(stream, [b'\\0'], [offered])
+    stream.sendall(b'127.0.0.1 localhost\\0')
+    stream.recv(1)
+except OSError:
+    pass
+";
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: it takes root to be two users");
+        return;
+    }
+    let mut listening = Running::start(&mut stranger(program, &name));
+    assert_eq!(listening.text_line(), "ready\n");
+    let args = [
+        "emulate", "exec", "--name", &name, "sta0", "--", "echo", "inside",
+    ];
+    let ended = finish(tack().args(args));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains("belongs to user 1000"), "{ended:?}");
+    assert_eq!(listening.status().code(), Some(0));
+}
+
+/// Another user is told at once, before it has asked for anything, and silent clients of our own
+/// keep nobody out.
+#[test]
+fn silent_clients_keep_nobody_out_of_an_emulation() {
+    let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {
+        return;
+    };
+    let program = "
+stream = socket.socket(socket.AF_UNIX)
+stream.connect('\\0' + sys.argv[1])
+print(stream.makefile('rb').read())
+";
+    let told = finish(&mut stranger(program, &emulation.name));
+    assert!(told.stdout.contains("belongs to another user"), "{told:?}");
+
+    let address = SocketAddr::from_abstract_name(format!("tack-emulate-{}", emulation.name));
+    let address = address.unwrap();
+    let silent: Vec<_> = (0..8)
+        .map(|_| UnixStream::connect_addr(&address).unwrap())
+        .collect();
+    let ended = finish(&mut emulation.exec("sta0", &["echo", "inside"]));
+    assert_eq!(ended.stdout, "inside\n", "{ended:?}");
+    drop(silent);
+    emulation.stop();
 }
