@@ -14,6 +14,8 @@ mod device;
 mod open;
 mod options;
 #[cfg(target_os = "linux")]
+mod others;
+#[cfg(target_os = "linux")]
 mod receive;
 #[cfg(target_os = "linux")]
 mod route;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::device;
 use super::options::TunOptions;
+use super::others;
 use super::receive::TunReceiver;
 use super::route;
 use super::send::TunSender;
@@ -17,7 +18,8 @@ impl TunOptions {
     ///
     /// # Errors
     /// `InvalidInput` for options that make no sense; `PermissionDenied` without CAP_NET_ADMIN;
-    /// `NotFound` without TUN support (`/dev/net/tun`); otherwise what the system says.
+    /// `NotFound` without TUN support (`/dev/net/tun`); `AddrInUse` for a network that overlaps one
+    /// of another interface; otherwise what the system says.
     pub fn open(&self) -> io::Result<(TunSender, TunReceiver)> {
         let (device, name) = self.set_up()?;
         self.divide(device, name)
@@ -55,6 +57,12 @@ impl TunOptions {
     /// The device and its name.
     fn set_up(&self) -> io::Result<(OwnedFd, String)> {
         self.check()?;
+        let taken = others::taken()?;
+        for network in &self.networks {
+            others::check(&taken, network.kernel, network.prefix)?;
+            let all = if network.stack.is_ipv4() { 32 } else { 128 };
+            others::check(&taken, network.stack, all)?;
+        }
         let device = device::create(self)?;
         let explain = |step: &str| {
             let step = step.to_string();
@@ -80,8 +88,16 @@ impl TunOptions {
                 .map_err(explain(&format!("add the route to {}", network.stack)))?;
         }
         for (destination, prefix) in &self.routes {
-            route::add(index, *destination, *prefix)
-                .map_err(explain(&format!("add the route to {destination}/{prefix}")))?;
+            route::add(index, *destination, *prefix).map_err(|error| {
+                let has = (error.kind() == io::ErrorKind::AlreadyExists)
+                    .then(|| others::owner(*destination, *prefix))
+                    .flatten();
+                let error = match has {
+                    Some(has) => io::Error::new(error.kind(), format!("there is {has}")),
+                    None => error,
+                };
+                explain(&format!("add the route to {destination}/{prefix}"))(error)
+            })?;
         }
         let name = device.name().map_err(explain("read the name"))?;
         Ok((device::descriptor(device), name))

@@ -63,7 +63,7 @@ pub(super) fn add(device: u32, destination: IpAddr, prefix: u8) -> io::Result<()
 }
 
 /// The address with the bits behind the prefix cleared: the kernel refuses others.
-fn network(address: IpAddr, prefix: u8) -> IpAddr {
+pub(super) fn network(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
             let mask = u32::MAX

@@ -103,9 +103,28 @@ fn a_device_has_its_addresses_and_routes_and_is_gone_when_dropped() {
             .await;
             assert_eq!(src, from.parse::<IpAddr>().unwrap());
         }
-        // A second one of this name cannot be had, and the error says why.
-        let error = options.open().unwrap_err();
-        assert!(error.to_string().contains("tacktest"), "{error}");
+        // A second one in these networks, with these routes or of this name cannot be had, and the
+        // error says why.
+        let refused = |options: &TunOptions| options.open().unwrap_err().to_string();
+        let mut second = TunOptions::new(network("10.77.0.8", 29, "10.77.0.9"));
+        second.routes.clone_from(&options.routes);
+        let error = refused(&second);
+        assert!(
+            error.contains("10.77.0.8/29") && error.contains("interface tacktest"),
+            "{error}"
+        );
+        second.networks = vec![network("fd77:0:0:0:1::1", 80, "fd77:0:0:0:1::2")];
+        assert!(refused(&second).contains("fd77::/64 of the interface tacktest"));
+        second.networks = vec![network("10.78.0.1", 24, "10.78.0.2")];
+        let error = refused(&second);
+        assert!(
+            error.contains("192.0.2.0/24 of the interface tacktest"),
+            "{error}"
+        );
+        second.routes.clear();
+        second.name = Some("tacktest".into());
+        let error = refused(&second);
+        assert!(error.contains("another program has"), "{error}");
         drop(receiver);
         drop(sender);
         assert!(!devices().contains("tacktest"));
