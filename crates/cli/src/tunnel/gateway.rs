@@ -25,6 +25,7 @@ use super::message::{Answer, Refusal, Request};
 use super::pump::{self, join};
 use super::target::{Host, TunnelTarget};
 use crate::exit::{Exit, Failure};
+use crate::meeting::Target;
 use crate::observe::ObserveArgs;
 use crate::printer;
 use crate::signals::Signals;
@@ -115,6 +116,7 @@ async fn run(args: GatewayArgs, ruleset: Ruleset) -> Result<Exit, Failure> {
     let name = args.peer.unwrap_or_default();
     let target = args.tunnel.peer.target.target(Some(&name))?;
     let target = target.expect("a text names a target");
+    let ready = ready(&ruleset.interfaces, &target);
     let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     // The peer lets us in: that was the question.
     stream.reset();
@@ -139,12 +141,15 @@ async fn run(args: GatewayArgs, ruleset: Ruleset) -> Result<Exit, Failure> {
         true => Some(Installed::new(&ruleset).await?),
         false => None,
     };
-    eprintln!(
-        "tack: connections of clients behind {} lead to {}",
-        ruleset.interfaces.join(", "),
-        shared.carrier.peer.shown()
-    );
+    eprintln!("{ready}");
     std::future::pending().await
+}
+
+/// What is said once connections are carried: without a ticket's or a code's secret, as it may end
+/// in a journal.
+fn ready(interfaces: &[String], target: &Target) -> String {
+    let (interfaces, peer) = (interfaces.join(", "), target.shown());
+    format!("tack: connections of clients behind {interfaces} lead to {peer}")
 }
 
 fn open(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
@@ -277,5 +282,23 @@ impl Deliver for Senders {
             senders.remove(0);
         }
         senders.push((from, sender));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tack_pairing::{PublicKey, Secret, Ticket};
+
+    use super::*;
+
+    #[test]
+    fn no_secret_of_a_ticket_is_said() {
+        let (issuer, secret) = (PublicKey::from([5; 32]), Secret::from_bytes([3; 16]));
+        let ticket = Ticket::new(issuer, secret, 0, ["192.0.2.1:7777".parse().unwrap()]);
+        let text = ticket.text().to_string();
+        let said = ready(&["wl0".into(), "wl1".into()], &Target::Ticket(ticket, None));
+        assert!(!said.contains(&text[..10]), "{said}");
+        let short = tack_pairing::short(&issuer).to_string();
+        assert!(said.contains("wl0, wl1") && said.contains(&short), "{said}");
     }
 }

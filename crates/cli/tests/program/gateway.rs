@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::exec::{FAR_V4, FAR_V6, World, key_of};
 use crate::support::network::network;
-use crate::support::{Ended, PATIENCE, finish, tack};
+use crate::support::{Ended, PATIENCE, Running, finish, tack};
 use crate::tunnel::Service;
 
 /// The machines.
@@ -25,6 +25,8 @@ fn three() -> Option<World> {
         network.cable((GATEWAY, &["10.5.2.1/24"]), (SERVER, &["10.5.2.2/24"]))?;
         network.host(CLIENT, "route add default via 10.5.1.1")?;
         network.host(CLIENT, "-6 route add default via fd51::1")?;
+        // Connections from outside reach the clients by ordinary forwarding.
+        network.host(SERVER, "route add 10.5.1.0/24 via 10.5.2.1")?;
         network.host(SERVER, &format!("addr add {FAR_V4}/32 dev lo"))?;
         network.host(SERVER, &format!("addr add {FAR_V6}/128 dev lo nodad"))
     })?;
@@ -82,6 +84,24 @@ fn clients_reach_what_the_peer_reaches_and_rules_go_with_the_gateway() {
     // What is for the gateway itself is not carried.
     let own = on(&world, CLIENT, "curl -sS -m 60 http://10.5.1.1/file");
     assert_eq!(own.code, Some(7), "{own:?}");
+
+    // A server behind the interface still answers who connects to it from outside.
+    let forward = on(&world, GATEWAY, "echo 1 > /proc/sys/net/ipv4/ip_forward");
+    assert_eq!(forward.code, Some(0), "{forward:?}");
+    let listen = "import socket\n\
+                  listener = socket.create_server((\"10.5.1.2\", 99))\n\
+                  print(\"ready\", flush=True)\n\
+                  one, _ = listener.accept(); one.sendall(one.recv(9)); one.recv(1)\n";
+    let mut listening = world.shell(CLIENT, "exec python3 -c \"$LISTEN\"");
+    let mut listening = Running::start(listening.env("LISTEN", listen));
+    assert_eq!(listening.text_line(), "ready\n");
+    let ask = "import socket\n\
+               one = socket.create_connection((\"10.5.1.2\", 99), 10)\n\
+               one.sendall(b\"x\"); print(one.recv(9))\n";
+    let mut asking = world.shell(SERVER, "exec python3 -c \"$ASK\"");
+    let asked = finish(asking.env("ASK", ask));
+    assert_eq!(asked.stdout, "b'x'\n", "{asked:?}");
+    assert_eq!(listening.status().code(), Some(0));
 
     // Killed, it takes the table along; what stays behind concerns no packet, and the next one
     // puts up with it.

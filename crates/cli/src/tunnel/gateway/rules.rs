@@ -51,6 +51,8 @@ impl Ruleset {
         let mut inner = vec![
             "type filter hook prerouting priority mangle; policy accept;".to_owned(),
             format!("iifname != {{ {} }} accept", quoted.join(", ")),
+            // What answers a connection from outside to a server behind the interface.
+            "ct direction reply accept".to_owned(),
             // What is for this machine, for groups and for everybody.
             "fib daddr type { local, broadcast, anycast, multicast } accept".to_owned(),
         ];
