@@ -45,6 +45,23 @@ pub fn enter_private() -> io::Result<()> {
     raise_loopback().map_err(explain)
 }
 
+/// Keeps a descriptor that this process was started with from programs that it starts.
+///
+/// # Errors
+/// `InvalidInput` for a number that is none; otherwise what the system says, such as that it is not
+/// open.
+pub fn close_on_exec(descriptor: u32) -> io::Result<()> {
+    let descriptor = i32::try_from(descriptor).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes numbers alone. The flag changes nothing for who owns the descriptor,
+    // except in programs that are started, which know nothing of it.
+    #[expect(unsafe_code, reason = "safe wrappers take a borrowed descriptor")]
+    let done = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// What turns user namespaces off, as far as the system says it.
 fn why_not() -> Option<&'static str> {
     let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|it| it.trim() == value);

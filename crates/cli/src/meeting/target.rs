@@ -78,6 +78,12 @@ impl TargetArgs {
         self.target_with(text, environment.as_deref().map(String::as_str))
     }
 
+    /// The descriptor that the ticket comes over, if it does.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn ticket_descriptor(&self) -> Option<u32> {
+        self.ticket_fd
+    }
+
     fn target_with(
         &self,
         text: Option<&str>,

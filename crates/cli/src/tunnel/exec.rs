@@ -50,6 +50,13 @@ pub(crate) struct ExecArgs {
 /// Starts this program again inside of new namespaces, where it makes a device and then waits to
 /// become the command. To be called before this process has threads.
 pub(crate) fn enter(args: &ExecArgs) -> Result<Inside, Failure> {
+    // The ticket is read later, and is not for the command. Its own streams are.
+    if let Some(descriptor) = args.tunnel.peer.target.ticket_descriptor()
+        && descriptor > 2
+    {
+        // One that is not open, its reader reports.
+        let _ = tack_io::private::close_on_exec(descriptor);
+    }
     Inside::start(&args.command)
 }
 

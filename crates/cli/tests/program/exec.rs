@@ -90,12 +90,18 @@ impl World {
     /// A line of the shell of a user without privileges, who may open the device file, as on most
     /// machines, and finds `tack` in the folder.
     fn user(&self, line: &str) -> Command {
+        self.user_after("", USER, line)
+    }
+
+    /// A line of this user's shell, after root has prepared the mounts.
+    fn user_after(&self, prepare: &str, user: &str, line: &str) -> Command {
         let script = format!(
             "set -e
+            {prepare}
             mount --bind {tack} {here}/tack
             mount -t tmpfs none /dev/net
             mknod -m 666 /dev/net/tun c 10 200
-            exec setpriv --reuid={USER} --regid={USER} --clear-groups sh -c '{line}'",
+            exec setpriv --reuid={user} --regid={user} --clear-groups sh -c '{line}'",
             tack = PathBuf::from(tack().get_program()).display(),
             here = self.scratch.path().display(),
         );
@@ -293,6 +299,15 @@ fn a_command_has_its_streams_signals_and_exit_code() {
         "{missing:?}"
     );
     assert_eq!(code("../hosts").code, Some(126));
+    // The descriptor of a ticket is not the command's.
+    let line =
+        "exec 9<../hosts; exec ../tack exec --ticket-fd 9 server: -- readlink /proc/self/fd/9";
+    let passed = finish(&mut world.user(line));
+    assert_eq!(
+        (passed.code, &passed.stdout[..]),
+        (Some(1), ""),
+        "{passed:?}"
+    );
     // Nobody answers at the peer, or nobody knows it: the command does not run.
     let unknown = finish(&mut world.user("exec ../tack exec nobody: -- touch ran"));
     assert_eq!(unknown.code, Some(125), "{unknown:?}");
@@ -330,4 +345,41 @@ fn a_command_has_its_streams_signals_and_exit_code() {
     while rustix::process::test_kill_process(pid).is_ok() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+}
+
+/// ssh refuses files of users that it does not know, and inside root is one. Other users than
+/// nobody see root's files as nobody's.
+#[test]
+fn ssh_reads_the_configuration_of_the_system() {
+    let Some(world) = two() else { return };
+    if Command::new("ssh").arg("-V").output().is_err() {
+        println!("SKIPPED: no ssh");
+        return;
+    }
+    let _service = met(&world);
+    fs::write(world.path("passwd"), "user:x:1000:1000::/:/bin/sh\n").unwrap();
+    world.ok("chmod a+r passwd; chown -R 1000:1000 home");
+    let prepare = format!(
+        "mount --bind {} /etc/passwd
+        mount -t tmpfs none /etc/ssh
+        mkdir /etc/ssh/ssh_config.d
+        echo Include /etc/ssh/ssh_config.d/*.conf > /etc/ssh/ssh_config
+        echo User included > /etc/ssh/ssh_config.d/one.conf
+        ln -s /etc/ssh/elsewhere /etc/ssh/ssh_config.d/two.conf
+        echo Port 4022 > /etc/ssh/elsewhere
+        chmod 644 /etc/ssh/elsewhere /etc/ssh/ssh_config.d/one.conf
+        chmod -R a+rX /etc/ssh",
+        world.text("passwd")
+    );
+    let line = "exec ../tack exec server: -- ssh -G www.test";
+    let ended = finish(&mut world.user_after(&prepare, "1000", line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for option in ["user included", "port 4022"] {
+        assert!(ended.stdout.lines().any(|line| line == option), "{ended:?}");
+    }
+    // What others may write, it still refuses.
+    let prepare = format!("{prepare}\nchmod 666 /etc/ssh/ssh_config.d/one.conf");
+    let ended = finish(&mut world.user_after(&prepare, "1000", line));
+    assert_eq!(ended.code, Some(255), "{ended:?}");
+    assert!(ended.stderr.contains("Bad owner"), "{ended:?}");
 }

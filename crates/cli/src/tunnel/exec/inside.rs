@@ -4,11 +4,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -26,6 +27,12 @@ const NAME: &str = "tack exec: inside";
 const DEVICE_V4: u8 = b'4';
 const DEVICE_BOTH: u8 = b'6';
 const FAILED: u8 = b'!';
+/// What ssh's configuration includes, and what a file there includes on some systems.
+const SSH_FILES: &str = "/etc/ssh/ssh_config.d";
+const SSH_POLICY: &str = "/etc/crypto-policies/back-ends/openssh.config";
+/// Files of ssh that are copied, and the longest of them, bytes.
+const MAX_SSH_FILES: usize = 64;
+const MAX_SSH_FILE: u64 = 64 * 1024;
 /// The inner process, as the outer one sees it.
 pub(crate) struct Inside {
     pub(super) process: std::process::Child,
@@ -117,6 +124,7 @@ fn prepare(socket: &OwnedFd) -> io::Result<bool> {
     rustix::stdio::dup2_stdin(&input)?;
     drop(input);
     check_device_file()?;
+    let trusted = trusted_by_ssh();
     private::enter_private()?;
     // The command goes with the outer process, without which it has no network. What it started
     // itself lives on.
@@ -127,6 +135,10 @@ fn prepare(socket: &OwnedFd) -> io::Result<bool> {
         Err(_) => (DEVICE_V4, device::options(Families::V4).create()?),
     };
     point_names_here()?;
+    for (path, contents) in &trusted {
+        // Without it ssh refuses to run, and says which file it is about.
+        let _ = put(path, contents);
+    }
     rights::send(socket, &[kind], Some(device.as_fd()))?;
     drop(device);
     let (go, _) = rights::receive(socket)?;
@@ -152,6 +164,33 @@ fn check_device_file() -> io::Result<()> {
         error.kind(),
         format!("cannot open {FILE}: {error}{hint}"),
     ))
+}
+
+/// The files of the system that ssh reads only if they are root's or the user's: those that its
+/// configuration includes, as distributions have it. Inside of the user namespace, where root has
+/// no number, they would be another user's; so copies of the user's own are shown there.
+fn trusted_by_ssh() -> Vec<(String, String)> {
+    let user = rustix::process::getuid().as_raw();
+    if user == 0 {
+        return Vec::new();
+    }
+    let included = fs::read_dir(SSH_FILES).into_iter().flatten().flatten();
+    let included = included.map(|entry| entry.path());
+    let included = included.take(MAX_SSH_FILES).chain([SSH_POLICY.into()]);
+    let copy = |path: PathBuf| {
+        // A pipe would hold up who opens it.
+        let about = fs::metadata(&path).ok()?;
+        // As ssh itself has it: of root or the user, and not for others to write.
+        let is_trusted = (about.uid() == 0 || about.uid() == user) && about.mode() & 0o022 == 0;
+        if !is_trusted || !about.is_file() || about.len() > MAX_SSH_FILE {
+            return None;
+        }
+        let mut contents = String::new();
+        let file = File::open(&path).ok()?;
+        file.take(MAX_SSH_FILE).read_to_string(&mut contents).ok()?;
+        Some((path.to_str()?.to_owned(), contents))
+    };
+    included.filter_map(copy).collect()
 }
 
 /// Has programs ask the name server behind the device, and nobody else.
