@@ -313,7 +313,12 @@ impl Shared {
             &self.addresses,
             is_announced,
         );
-        eprintln!("on the other side, one of:\n{shown}");
+        let carrier = match self.is_on_network {
+            true => "",
+            // Over UDP nobody reaches a host behind a TUN device.
+            false => " with --carrier tun --tun-address ADDRESS/LENGTH (a network of its own),",
+        };
+        eprintln!("on the other side,{carrier} one of:\n{shown}");
         if let Some(drawn) = show::qr_code(&ticket) {
             eprintln!("{drawn}");
         }

@@ -84,7 +84,11 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         } else {
             "encrypted"
         };
-        eprintln!("listening on {address}, {how}");
+        // Behind a TUN device there is no UDP port.
+        match endpoint.device() {
+            Some(_) => eprintln!("listening on {}, {how}", address.ip()),
+            None => eprintln!("listening on {address}, {how}"),
+        }
     }
     listener.invite()?;
     let mut tests = JoinSet::new();

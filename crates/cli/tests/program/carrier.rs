@@ -54,6 +54,8 @@ fn a_file_travels_encrypted_between_two_devices_which_are_gone_afterwards() {
     receive.args(["recv", "--once", "--dir"]).arg(path("inbox"));
     let (mut receiver, invitation) = Waiting::start(tun(&mut receive, THERE));
     assert_eq!(invitation.address, "10.77.2.2:7777");
+    let shown = &invitation.shown;
+    assert!(shown.contains("--carrier tun --tun-address"), "{shown}");
     let mut send = on("here");
     send.arg("send").arg(path("file")).arg(&invitation.ticket);
     let sent = finish(tun(&mut send, HERE));
