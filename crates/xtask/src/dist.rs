@@ -57,8 +57,10 @@ pub(crate) fn make() -> Result<()> {
 fn build(target: &str) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--package", "tack-cli", "--bin", "tack"])
+        .args(["rustc", "--package", "tack-cli", "--bin", "tack"])
         .args(["--profile", "dist", "--target", target])
+        // Relative relocations in their short form, which musl knows since 1.2.4: 0.4 MiB less.
+        .args(["--", "-C", "link-arg=-Wl,-z,pack-relative-relocs"])
         .status()?;
     ensure!(
         status.success(),
