@@ -1,7 +1,7 @@
 //! What TACK gains over delayed acknowledgements on an emulated 802.11n link of 40 ms, for programs
 //! in a tunnel and for `tack send`.
 //!
-//! Each transfer has an emulated link of its own, whose verdict says whether the machine kept up. A
+//! Each transfer has its own emulated link. The emulator says whether the machine kept up. A
 //! transfer that is not to be trusted is repeated, and marked when that does not help.
 
 use std::fs;
@@ -48,7 +48,7 @@ fn upload_target() -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// Makes a transfer of so many bytes over a link of its own until it is to be trusted; `command`
+/// Repeats a transfer of so many bytes, each time over a new link, until a run is trusted; `command`
 /// gets the address of the link.
 fn measure(
     sides: &Sides,

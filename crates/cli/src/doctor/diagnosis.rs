@@ -370,7 +370,7 @@ mod tests {
         assert!(diagnosis.tack.is_slower, "{words}");
         assert!(words.contains("48.7 % slower, in every round"), "{words}");
         assert!(words.contains("the data moves at 97 Mbit/s"), "{words}");
-        // One faster round in two is no order.
+        // One faster round in two does not decide which is faster.
         measured.policies[2].rounds_bps[0] = 96e6;
         let words = text(&measured, &diagnose(&measured));
         assert!(words.contains("within the variation"), "{words}");

@@ -112,7 +112,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Answers a request on a thread of its own: a client that is silent holds up nobody.
+    /// Answers a request on a separate thread, so that a silent client does not delay the others.
     fn serve(self: &Arc<Self>, stream: UnixStream) {
         let is_ours = stream
             .set_write_timeout(Some(PATIENCE))
