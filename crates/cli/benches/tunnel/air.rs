@@ -48,8 +48,8 @@ fn upload_target() -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// Repeats a transfer of so many bytes, each time over a new link, until a run is trusted; `command`
-/// gets the address of the link.
+/// Repeats a transfer of so many bytes, each time over a new link, until a run is trusted.
+/// `command` gets the address of the link.
 fn measure(
     sides: &Sides,
     server: &str,
