@@ -10,6 +10,8 @@
 mod address;
 mod clock;
 #[cfg(target_os = "linux")]
+mod distance;
+#[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;
@@ -25,6 +27,8 @@ pub mod udp;
 pub mod within;
 
 pub use clock::Clock;
+#[cfg(target_os = "linux")]
+pub use distance::{Distance, distance};
 pub use timer::PacingTimer;
 pub use tun::{TunNetwork, TunOptions, TunReceiver, TunSender};
 pub use udp::{

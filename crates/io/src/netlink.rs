@@ -25,6 +25,20 @@ pub(crate) fn request(request: RouteNetlinkMessage, flags: u16) -> io::Result<()
     }
 }
 
+/// Sends `request`, which has one answer.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn ask(request: RouteNetlinkMessage) -> io::Result<RouteNetlinkMessage> {
+    let socket = send(request, 0)?;
+    let (bytes, _) = socket.recv_from_full()?;
+    match parse(&bytes)?.payload {
+        NetlinkPayload::InnerMessage(answer) => Ok(answer),
+        NetlinkPayload::Error(error) => Err(error.to_io()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
 /// Sends `request` for a list, and passes each of its entries to `each`.
 ///
 /// # Errors
