@@ -156,7 +156,7 @@ fn watched(
 /// its permit goes to the next, one that prints its summary: never two at a time. The rest is for
 /// standard input, names to look up, and what the runtime itself needs; a transfer that had to wait
 /// for a thread would be deaf to its sender.
-const BLOCKING_THREADS: usize = transfer::MAX_TRANSFERS as usize + 64;
+const BLOCKING_THREADS: usize = transfer::MAX_TRANSFERS as usize + tunnel::MAX_LOOKUPS + 64;
 
 /// Runs an asynchronous command. Threads that wait for something that never comes (standard input)
 /// do not keep the program alive.

@@ -17,8 +17,8 @@ pub(crate) struct ObserveArgs {
     /// Let --metrics listen on addresses beyond loopback: everybody who reaches them may read
     #[arg(long, requires = "metrics", help_heading = "Watching")]
     pub(crate) metrics_anywhere: bool,
-    /// Write what each connection does and why to a file of its own in this folder, as JSON lines
-    /// similar to qlog
+    /// Write what each connection does and why to a file of its own in this folder: qlog 0.3 as a
+    /// JSON text sequence (.sqlog), which qvis opens
     #[arg(long, value_name = "DIR", help_heading = "Watching")]
     pub(crate) qlog: Option<PathBuf>,
 }

@@ -13,9 +13,13 @@ use tack::LossSign;
 
 use super::airtime;
 use super::collector::{Connections, News};
+use super::tunnels::tunnels;
 
 /// What a scraper gets.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Commands that carry connections of other programs.
+const TUNNEL_PROGRAMS: [&str; 5] = ["serve", "forward", "proxy", "exec", "gateway"];
 
 type Labels = Vec<(&'static str, &'static str)>;
 type Seconds = Counter<f64, AtomicU64>;
@@ -205,6 +209,9 @@ impl Metrics {
             Unit::Seconds,
             self.limited.clone(),
         );
+        if TUNNEL_PROGRAMS.contains(&program) {
+            tunnels().register(it);
+        }
     }
 
     /// Adds what is new of a connection.

@@ -10,6 +10,7 @@ mod logs;
 mod metrics;
 mod qlog;
 mod status;
+mod tunnels;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub(crate) use args::ObserveArgs;
 pub(crate) use collector::register;
 pub(crate) use logs::LogArgs;
 pub(crate) use status::{StatusArgs, status};
+pub(crate) use tunnels::tunnels;
 
 use collector::{Collector, Connections, Key};
 use control::ControlSocket;

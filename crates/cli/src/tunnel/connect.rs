@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::dial::{TunnelArgs, TunnelPeer, ask};
+use super::dial::{StandardInput, TunnelArgs, TunnelPeer, ask};
 use super::message::{Answer, Request};
-use super::pump::join_standard_streams;
+use super::standard_streams::join_standard_streams;
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct ConnectArgs {
-    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address.
+    /// Can be left out beside --ticket-file, --ticket-fd, --code and TACK_TICKET
     #[arg(value_name = "PEER")]
-    peer: String,
+    peer: Option<String>,
     /// Where it connects to: HOST:PORT, as it sees them
     #[arg(value_name = "TARGET")]
     target: TunnelTarget,
@@ -23,7 +25,7 @@ pub(crate) struct ConnectArgs {
     tunnel: TunnelArgs,
 }
 
-/// Carries standard input and output until both streams have ended.
+/// Carries standard input and output until both streams have ended, or the connection has.
 pub(crate) async fn connect(args: ConnectArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     tokio::select! {
@@ -33,8 +35,8 @@ pub(crate) async fn connect(args: ConnectArgs) -> Result<Exit, Failure> {
 }
 
 async fn carry(args: ConnectArgs) -> Result<Exit, Failure> {
-    let target = args.tunnel.peer.target.target(Some(&args.peer))?;
-    let target = target.expect("a text names a target");
+    let peer = args.peer.as_deref();
+    let target = args.tunnel.target(peer, StandardInput::Carried)?;
     let (_peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     let request = Request::Connect(args.target.clone());
     let failed = |error: &dyn std::fmt::Display| {

@@ -1,6 +1,6 @@
 //! The side that connects: one connection of ours for each that is carried.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use crate::address::Family;
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::meeting::{self, ConnectOptions, PeerArgs, PeerStream, Target};
+use crate::observe::tunnels;
 use crate::peers::Book;
 use crate::state::StateDir;
 use crate::transfer::TransportArgs;
@@ -45,7 +46,42 @@ pub(crate) struct TunnelArgs {
     pub(crate) timeout: Duration,
 }
 
+/// What standard input is to a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StandardInput {
+    /// Nothing: a ticket may come over it.
+    Free,
+    /// A connection's or another program's: a ticket before it would take a part of it.
+    Carried,
+}
+
 impl TunnelArgs {
+    /// Whom the command means: PEER, and what else was given.
+    ///
+    /// # Errors
+    /// A usage error when that is nobody, or cannot be read.
+    pub(super) fn target(
+        &self,
+        peer: Option<&str>,
+        input: StandardInput,
+    ) -> Result<Target, Failure> {
+        let args = &self.peer.target;
+        let reads_input =
+            peer == Some("-") && !io::stdin().is_terminal() || args.ticket_descriptor() == Some(0);
+        if input == StandardInput::Carried && reads_input {
+            return Err(Failure::usage(
+                "the ticket cannot come over standard input, which is carried: expected --ticket-file, --ticket-fd \
+                 (not 0) or TACK_TICKET",
+            ));
+        }
+        args.target(peer)?.ok_or_else(|| {
+            Failure::usage(
+                "no peer: expected PEER (for example laptop: or a ticket), --ticket-file, --ticket-fd, --code or \
+                 TACK_TICKET",
+            )
+        })
+    }
+
     pub(super) fn config(&self) -> Config {
         Config {
             keep_alive: Some(keep_alive(self.timeout)),
@@ -73,6 +109,16 @@ pub(crate) enum RequestError {
     /// The serving side cannot be reached, or broke off.
     #[error("{0}")]
     Lost(String),
+}
+
+impl RequestError {
+    /// In a word, as the metrics have it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.name(),
+            Self::Lost(_) => "lost",
+        }
+    }
 }
 
 /// A serving side that was met, and a way to it.
@@ -175,7 +221,10 @@ impl TunnelPeer {
         let route = self.route();
         match self.open(&route).await {
             Ok(stream) => Ok(stream),
-            Err(_) => self.search(&route).await,
+            Err(_) => {
+                let found = self.search(&route).await;
+                found.inspect_err(|error| tunnels().refused(error.name()))
+            }
         }
     }
 
@@ -288,12 +337,13 @@ pub(crate) async fn ask(
 /// # Errors
 /// [`RequestError`]; a refusal is one.
 pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Result<Answer, RequestError> {
-    match tokio::time::timeout(ANSWER_DEADLINE, Answer::read(stream)).await {
+    let answer = match tokio::time::timeout(ANSWER_DEADLINE, Answer::read(stream)).await {
         Ok(Ok(Answer::Refused(refusal))) => Err(RequestError::Refused(refusal)),
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(RequestError::Lost(broken_off(&error))),
         Err(_) => Err(RequestError::Lost("the other side does not answer".into())),
-    }
+    };
+    answer.inspect_err(|error| tunnels().refused(error.name()))
 }
 
 fn broken_off(error: &io::Error) -> String {

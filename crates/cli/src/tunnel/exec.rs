@@ -19,7 +19,7 @@ use self::child::Child;
 use self::inside::Inside;
 use self::outside::Outside;
 use super::carrier::Carrier;
-use super::dial::{TunnelArgs, TunnelPeer};
+use super::dial::{StandardInput, TunnelArgs, TunnelPeer};
 use super::pump;
 use crate::exit::Failure;
 use crate::observe::ObserveArgs;
@@ -32,9 +32,10 @@ const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
-    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address.
+    /// Can be left out beside --ticket-file, --ticket-fd, --code and TACK_TICKET
     #[arg(value_name = "PEER")]
-    peer: String,
+    peer: Option<String>,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
@@ -63,8 +64,8 @@ pub(crate) fn enter(args: &ExecArgs) -> Result<Inside, Failure> {
 /// Runs the command, and says what `tack` exits with.
 pub(crate) async fn exec(args: ExecArgs, mut inside: Inside) -> Result<ExitCode, Failure> {
     let timeout = args.tunnel.timeout;
-    let target = args.tunnel.peer.target.target(Some(&args.peer))?;
-    let target = target.expect("a text names a target");
+    let peer = args.peer.as_deref();
+    let target = args.tunnel.target(peer, StandardInput::Carried)?;
     let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     // The peer lets us in: that was the question.
     stream.reset();

@@ -16,6 +16,7 @@ use super::datagram;
 use super::message::{Answer, Request};
 use super::target::{Host, TunnelTarget};
 use crate::meeting::{PeerReader, PeerWriter};
+use crate::observe::tunnels;
 use crate::transfer::channel::Writer;
 
 /// How long an association lasts without datagrams in either direction: what RFC 4787 §4.3 asks of
@@ -176,6 +177,7 @@ impl<D: Deliver> Flows<D> {
             let (from, payload) = datagram::decode(&bytes)?;
             if let Host::Address(address) = from.host {
                 note(active);
+                tunnels().datagrams.from_peer.inc();
                 let from = SocketAddr::new(address, from.port);
                 self.deliver.deliver(from, to, payload);
             }
@@ -192,6 +194,7 @@ async fn outgoing(
     let mut out = Vec::new();
     while let Some((to, payload)) = datagrams.recv().await {
         note(active);
+        tunnels().datagrams.to_peer.inc();
         out.clear();
         if datagram::encode(&to, &payload, &mut out).is_ok() {
             writer.write_all(&out).await?;

@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::carrier::Carrier;
-use super::dial::{RequestError, TunnelArgs, TunnelPeer, answer};
+use super::dial::{RequestError, StandardInput, TunnelArgs, TunnelPeer, answer};
 use super::message::{Answer, Request};
 use super::pump::{self, join_early};
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
 use crate::meeting::PeerReader;
-use crate::observe::ObserveArgs;
+use crate::observe::{ObserveArgs, tunnels};
 use crate::signals::Signals;
 
 /// Pause before a listening request is repeated after the peer was lost; it doubles up to
@@ -36,9 +36,10 @@ pub(crate) struct ForwardArgs {
     /// connection. The peer has to permit it (its --remote-listen)
     #[arg(short = 'R', long = "remote", value_name = "[BIND:]PORT:HOST:HOSTPORT")]
     remote: Vec<Forward>,
-    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address.
+    /// Can be left out beside --ticket-file, --ticket-fd, --code and TACK_TICKET
     #[arg(value_name = "PEER")]
-    peer: String,
+    peer: Option<String>,
     #[command(flatten)]
     tunnel: TunnelArgs,
     #[command(flatten)]
@@ -123,8 +124,8 @@ async fn run(args: ForwardArgs) -> Result<Exit, Failure> {
         })?;
         listeners.push((listener, forward));
     }
-    let target = args.tunnel.peer.target.target(Some(&args.peer))?;
-    let target = target.expect("a text names a target");
+    let peer = args.peer.as_deref();
+    let target = args.tunnel.target(peer, StandardInput::Free)?;
     let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     // The peer lets us in: that was the question.
     stream.reset();
@@ -184,13 +185,22 @@ async fn local(
 async fn carry(stream: TcpStream, request: &Request, shared: &Carrier) {
     let _ = stream.set_nodelay(true);
     let begun = shared.peer.begin(request).await;
+    let mut open = None;
     let joined = match begun {
-        Ok(peer) => join_early(stream, peer, async |reader| is_open(reader).await).await,
+        Ok(peer) => {
+            let answered = async |reader: &mut PeerReader| {
+                let answered = is_open(reader).await;
+                open = answered.is_ok().then(|| tunnels().opened());
+                answered
+            };
+            join_early(stream, peer, answered).await
+        }
         Err(error) => {
             pump::reset(stream);
             Err(error)
         }
     };
+    drop(open);
     // How a connection that was open ended both of its ends know.
     if let Err(error) = joined {
         let about = match request {

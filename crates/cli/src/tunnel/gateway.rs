@@ -19,14 +19,14 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use self::clients::Clients;
 use self::rules::{Installed, Ruleset};
 use super::carrier::Carrier;
-use super::dial::{RequestError, TunnelArgs, TunnelPeer};
+use super::dial::{RequestError, StandardInput, TunnelArgs, TunnelPeer};
 use super::flows::{Deliver, FlowLimits, Flows};
 use super::message::{Answer, Refusal, Request};
 use super::pump::{self, join};
 use super::target::{Host, TunnelTarget};
 use crate::exit::{Exit, Failure};
 use crate::meeting::Target;
-use crate::observe::ObserveArgs;
+use crate::observe::{ObserveArgs, tunnels};
 use crate::printer;
 use crate::signals::Signals;
 
@@ -37,8 +37,9 @@ const MAX_SENDERS: usize = 256;
 
 #[derive(Debug, Args)]
 pub(crate) struct GatewayArgs {
-    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
-    #[arg(value_name = "PEER", required_unless_present = "print_rules")]
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address.
+    /// Can be left out beside --ticket-file, --ticket-fd, --code and TACK_TICKET
+    #[arg(value_name = "PEER")]
     peer: Option<String>,
     /// The interface that the clients are behind, such as wlan0; may be given several times
     #[arg(long, value_name = "NAME", required = true, value_parser = rules::interface)]
@@ -113,9 +114,8 @@ async fn run(args: GatewayArgs, ruleset: Ruleset) -> Result<Exit, Failure> {
             Err(error) => return Err(cannot(error)),
         }
     }
-    let name = args.peer.unwrap_or_default();
-    let target = args.tunnel.peer.target.target(Some(&name))?;
-    let target = target.expect("a text names a target");
+    let peer = args.peer.as_deref();
+    let target = args.tunnel.target(peer, StandardInput::Free)?;
     let ready = ready(&ruleset.interfaces, &target);
     let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     // The peer lets us in: that was the question.
@@ -212,7 +212,10 @@ async fn carry(stream: TcpStream, shared: &Shared) {
     let target = target_of(to);
     match shared.carrier.peer.request(&Request::Connect(target)).await {
         // How it ended both of its ends know.
-        Ok((peer, Answer::Open(_))) => drop(join(stream, peer).await),
+        Ok((peer, Answer::Open(_))) => {
+            let _open = tunnels().opened();
+            drop(join(stream, peer).await);
+        }
         Ok((peer, _)) => {
             peer.reset();
             pump::reset(stream);

@@ -1,14 +1,17 @@
 //! How fast connections may carry, together.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tack_base::Rate;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::net::TransportFigures;
+use crate::transfer::channel::{PeerKey, Writer};
 use crate::transfer::pace::Pace;
 
 /// A rate that all who hold it share; without a rate there is no limit.
@@ -42,20 +45,35 @@ impl Limit {
     }
 }
 
-/// Reads as fast as a [`Limit`] lets all its readers together.
+/// Reads or writes as fast as a [`Limit`] lets all who have it together.
 #[derive(Debug)]
-pub(crate) struct Limited<R> {
-    reader: R,
+pub(crate) struct Limited<S> {
+    stream: S,
     limit: Arc<Limit>,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl<R> Limited<R> {
-    pub(crate) fn new(reader: R, limit: Arc<Limit>) -> Self {
+impl<S> Limited<S> {
+    pub(crate) fn new(stream: S, limit: Arc<Limit>) -> Self {
         Self {
-            reader,
+            stream,
             limit,
             pause: None,
+        }
+    }
+
+    /// Waits until what was moved has had its time.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        Poll::Ready(())
+    }
+
+    fn moved(&mut self, len: usize) {
+        if len > 0 {
+            self.pause = self.limit.spend(len).map(|at| Box::pin(sleep_until(at)));
         }
     }
 }
@@ -67,21 +85,69 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if let Some(pause) = &mut this.pause {
-            ready!(pause.as_mut().poll(cx));
-            this.pause = None;
-        }
+        ready!(this.poll_turn(cx));
         let most = buf.remaining().min(this.limit.piece());
         let len = {
             let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
-            ready!(Pin::new(&mut this.reader).poll_read(cx, &mut part))?;
+            ready!(Pin::new(&mut this.stream).poll_read(cx, &mut part))?;
             part.filled().len()
         };
         buf.advance(len);
-        if len > 0 {
-            this.pause = this.limit.spend(len).map(|at| Box::pin(sleep_until(at)));
-        }
+        this.moved(len);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Limited<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        ready!(this.poll_turn(cx));
+        let piece = &bytes[..bytes.len().min(this.limit.piece())];
+        let len = ready!(Pin::new(&mut this.stream).poll_write(cx, piece))?;
+        this.moved(len);
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<W: Writer> Writer for Limited<W> {
+    fn peer_key(&self) -> Option<PeerKey> {
+        self.stream.peer_key()
+    }
+
+    fn peer_addr(&self) -> SocketAddr {
+        self.stream.peer_addr()
+    }
+
+    fn figures(&self) -> Option<TransportFigures> {
+        self.stream.figures()
+    }
+
+    fn sent_bytes(&self) -> Option<u64> {
+        self.stream.sent_bytes()
+    }
+
+    fn finished(&self) -> impl Future<Output = io::Result<()>> + Send {
+        self.stream.finished()
+    }
+
+    fn closed(&self) -> impl Future<Output = ()> + Send {
+        self.stream.closed()
+    }
+
+    fn abort(self) {
+        self.stream.abort();
     }
 }
 
@@ -89,7 +155,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
 mod tests {
     use std::time::Duration;
 
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -115,5 +181,28 @@ mod tests {
         limit.set(None);
         read(10_000_000).await;
         assert_eq!(began.elapsed(), took);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_writer_is_let_off_when_the_rate_is() {
+        let limit = Arc::new(Limit::default());
+        // 1 kB/s.
+        limit.set(Some(Rate::from_bits_per_sec(8_000)));
+        let mut writer = Limited::new(tokio::io::sink(), Arc::clone(&limit));
+        let began = Instant::now();
+        writer.write_all(&[1; 10_000]).await.unwrap();
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(9_600), "{took:?}");
+        let bytes = [1; 1_000_000];
+        let writing = async {
+            writer.write_all(&bytes).await.unwrap();
+        };
+        let changing = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            limit.set(None);
+        };
+        tokio::join!(writing, changing);
+        let rest = began.elapsed() - took;
+        assert!(rest <= Duration::from_millis(1_100), "{rest:?}");
     }
 }

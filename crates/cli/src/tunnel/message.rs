@@ -79,13 +79,16 @@ pub(crate) enum Refusal {
     /// The accepted connection is gone.
     #[error("the connection is gone")]
     Gone,
+    /// The name server there does not answer, or the peer looks too many names up.
+    #[error("the other side cannot look this name up in time")]
+    LookupTimedOut,
     /// Another failure.
     #[error("the other side failed to do it")]
     Failed,
 }
 
 /// Numbers on the wire.
-const REFUSALS: [(u8, Refusal); 10] = [
+const REFUSALS: [(u8, Refusal); 11] = [
     (1, Refusal::Malformed),
     (2, Refusal::NotPermitted),
     (3, Refusal::NoSuchHost),
@@ -96,6 +99,7 @@ const REFUSALS: [(u8, Refusal); 10] = [
     (8, Refusal::AddressInUse),
     (9, Refusal::Gone),
     (10, Refusal::Failed),
+    (11, Refusal::LookupTimedOut),
 ];
 
 const CONNECT: u8 = 0x01;
@@ -125,6 +129,23 @@ impl Refusal {
     fn number(self) -> u8 {
         let found = REFUSALS.iter().find(|(_, refusal)| *refusal == self);
         found.expect("every refusal has a number").0
+    }
+
+    /// The reason in a word, as the metrics have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::NotPermitted => "not_permitted",
+            Self::NoSuchHost => "no_such_host",
+            Self::ConnectionRefused => "connection_refused",
+            Self::Unreachable => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::Busy => "busy",
+            Self::AddressInUse => "address_in_use",
+            Self::Gone => "gone",
+            Self::LookupTimedOut => "lookup_timed_out",
+            Self::Failed => "failed",
+        }
     }
 
     /// The refusal that a failed connection to a target means.

@@ -18,6 +18,7 @@ mod proxy;
 mod pump;
 mod rules;
 mod serve;
+mod standard_streams;
 mod target;
 
 pub(crate) use connect::{ConnectArgs, connect};
@@ -25,7 +26,7 @@ pub(crate) use exec::{EXEC_EXIT_CODES, EXEC_FAILED, ExecArgs, enter, exec, withi
 pub(crate) use forward::{ForwardArgs, forward};
 pub(crate) use gateway::{GatewayArgs, gateway};
 pub(crate) use proxy::{ProxyArgs, proxy};
-pub(crate) use serve::{ServeArgs, inherited_socket, serve};
+pub(crate) use serve::{MAX_LOOKUPS, ServeArgs, inherited_socket, serve};
 
 /// The protocol inside TLS for carried connections (RFC 7301).
 const ALPN: &[u8] = b"tack-tunnel/1";

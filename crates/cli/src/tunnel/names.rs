@@ -18,6 +18,7 @@ use super::dial::RequestError;
 use super::message::{Answer, Refusal, Request};
 use super::target::Host;
 use crate::meeting::PeerStream;
+use crate::observe::tunnels;
 
 /// How long an answer is used again, here and by who asked.
 const LIFETIME: Duration = Duration::from_secs(30);
@@ -187,7 +188,11 @@ impl Names {
             let kept = self.streams().pop();
             let was_kept = kept.is_some();
             let outcome = match kept {
-                Some(stream) => again(stream, &request).await,
+                Some(stream) => again(stream, &request).await.inspect(|(_, answer)| {
+                    if let Answer::Refused(refusal) = answer {
+                        tunnels().refused(refusal.name());
+                    }
+                }),
                 None => match self.carrier.peer.request(&request).await {
                     Ok(answered) => Ok(answered),
                     Err(RequestError::Refused(refusal)) => {

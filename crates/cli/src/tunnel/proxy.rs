@@ -16,12 +16,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::Carrier;
-use super::dial::{RequestError, TunnelArgs, TunnelPeer};
+use super::dial::{RequestError, StandardInput, TunnelArgs, TunnelPeer};
 use super::message::{Answer, Refusal, Request};
 use super::pump::{self, join};
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
-use crate::observe::ObserveArgs;
+use crate::observe::{ObserveArgs, tunnels};
 use crate::signals::Signals;
 use crate::values::listen;
 
@@ -33,9 +33,10 @@ const FAREWELL_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProxyArgs {
-    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address.
+    /// Can be left out beside --ticket-file, --ticket-fd, --code and TACK_TICKET
     #[arg(value_name = "PEER")]
-    peer: String,
+    peer: Option<String>,
     /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1080", value_parser = listen)]
     listen: crate::address::Address,
@@ -69,8 +70,8 @@ async fn run(args: ProxyArgs) -> Result<Exit, Failure> {
     }
     let cannot = |error| Failure::network(format!("cannot listen on {at}: {error}"));
     let listener = TcpListener::bind(at).await.map_err(cannot)?;
-    let target = args.tunnel.peer.target.target(Some(&args.peer))?;
-    let target = target.expect("a text names a target");
+    let peer = args.peer.as_deref();
+    let target = args.tunnel.target(peer, StandardInput::Free)?;
     let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     // The peer lets us in: that was the question.
     stream.reset();
@@ -133,6 +134,7 @@ async fn serve(stream: TcpStream, from: SocketAddr, carrier: &Carrier) -> io::Re
 }
 
 async fn serve_socks(mut stream: TcpStream, from: SocketAddr, carrier: &Carrier) -> io::Result<()> {
+    let local = stream.local_addr()?;
     let asking = tokio::time::timeout(REQUEST_DEADLINE, socks::accept(&mut stream));
     let (request, replier) = match asking.await {
         Ok(Ok(asked)) => asked,
@@ -145,7 +147,7 @@ async fn serve_socks(mut stream: TcpStream, from: SocketAddr, carrier: &Carrier)
     let target = match request {
         socks::SocksRequest::Connect(target) => target,
         socks::SocksRequest::Associate(said) => {
-            let opened = association::open(from, said, carrier).await;
+            let opened = association::open(local, from, said, carrier).await;
             match opened {
                 Ok(association) => {
                     replier.succeeded(association.address()).await?;
@@ -166,6 +168,7 @@ async fn serve_socks(mut stream: TcpStream, from: SocketAddr, carrier: &Carrier)
         .await
     {
         Ok((peer, Answer::Open(at))) => {
+            let _open = tunnels().opened();
             replier.succeeded(at).await?;
             // How it ended both of its ends know.
             let _ = join(stream, peer).await;
@@ -202,6 +205,7 @@ async fn serve_http(mut stream: TcpStream, carrier: &Carrier) -> io::Result<()> 
         .await
     {
         Ok((mut peer, Answer::Open(_))) => {
+            let _open = tunnels().opened();
             stream.write_all(http::ESTABLISHED).await?;
             // What the program said before it had our response.
             if peer.write_all(&early).await.is_err() {
@@ -264,7 +268,9 @@ fn reply_of(error: &RequestError) -> ReplyError {
         RequestError::Lost(_) => ReplyError::NetworkUnreachable,
         RequestError::Refused(refusal) => match refusal {
             Refusal::NotPermitted => ReplyError::ConnectionNotAllowed,
-            Refusal::NoSuchHost | Refusal::Unreachable => ReplyError::HostUnreachable,
+            Refusal::NoSuchHost | Refusal::LookupTimedOut | Refusal::Unreachable => {
+                ReplyError::HostUnreachable
+            }
             Refusal::ConnectionRefused => ReplyError::ConnectionRefused,
             Refusal::TimedOut => ReplyError::TtlExpired,
             Refusal::Malformed
@@ -280,14 +286,16 @@ fn reply_of(error: &RequestError) -> ReplyError {
 fn response_of(error: &RequestError) -> http::Response {
     const BAD_GATEWAY: &str = "502 Bad Gateway";
     const UNAVAILABLE: &str = "503 Service Unavailable";
+    const TIMEOUT: &str = "504 Gateway Timeout";
     let (status, name) = match error {
         RequestError::Lost(_) => (UNAVAILABLE, "destination_unavailable"),
         RequestError::Refused(refusal) => match refusal {
             Refusal::NotPermitted => ("403 Forbidden", "http_request_denied"),
             Refusal::NoSuchHost => (BAD_GATEWAY, "dns_error"),
+            Refusal::LookupTimedOut => (TIMEOUT, "dns_timeout"),
             Refusal::ConnectionRefused => (BAD_GATEWAY, "connection_refused"),
             Refusal::Unreachable => (BAD_GATEWAY, "destination_ip_unroutable"),
-            Refusal::TimedOut => ("504 Gateway Timeout", "connection_timeout"),
+            Refusal::TimedOut => (TIMEOUT, "connection_timeout"),
             Refusal::Busy => (UNAVAILABLE, "connection_limit_reached"),
             Refusal::Malformed | Refusal::AddressInUse | Refusal::Gone | Refusal::Failed => {
                 (BAD_GATEWAY, "proxy_internal_error")

@@ -8,15 +8,16 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use prometheus_client::metrics::counter::Counter;
 use tack_base::Rate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::limit::{Limit, Limited};
 use crate::meeting::{PeerReader, PeerStream};
+use crate::observe::tunnels;
 use crate::transfer::channel::Writer;
 
 /// Bytes that are moved at a time: as many as one write to the peer takes. Half of them cost a
@@ -25,13 +26,11 @@ const BUFFER: usize = 128 << 10;
 /// Buffers that a thread keeps for the next read.
 const KEPT: usize = 4;
 
-/// Bytes that all directions of the program have moved.
-static MOVED: AtomicU64 = AtomicU64::new(0);
-
 /// Bytes that all tunnelled connections of this program have carried so far: whether anything goes
 /// on.
 pub(crate) fn moved() -> u64 {
-    MOVED.load(Ordering::Relaxed)
+    let bytes = &tunnels().bytes;
+    bytes.to_peer.get() + bytes.from_peer.get()
 }
 
 thread_local! {
@@ -63,7 +62,7 @@ pub(crate) struct Carried {
 }
 
 /// One direction.
-struct Direction {
+pub(super) struct Direction {
     /// Bytes that were read and not yet written.
     buffer: Vec<u8>,
     pending: std::ops::Range<usize>,
@@ -71,20 +70,34 @@ struct Direction {
     /// The end was carried over, too.
     done: bool,
     carried: u64,
+    /// What all such directions of the program have moved.
+    moved: &'static Counter,
 }
 
 impl Direction {
-    fn new() -> Self {
+    /// From a local connection to the peer.
+    pub(super) fn to_peer() -> Self {
+        Self::counted_by(&tunnels().bytes.to_peer)
+    }
+
+    /// From the peer to a local connection.
+    pub(super) fn from_peer() -> Self {
+        Self::counted_by(&tunnels().bytes.from_peer)
+    }
+
+    fn counted_by(moved: &'static Counter) -> Self {
         Self {
             buffer: Vec::new(),
             pending: 0..0,
             read_ended: false,
             done: false,
             carried: 0,
+            moved,
         }
     }
 
-    fn poll(
+    /// Moves what there is. Ready when the end was carried over, too, however often that is asked.
+    pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut (impl AsyncRead + Unpin),
@@ -98,7 +111,7 @@ impl Direction {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
                 self.pending.start += written;
-                MOVED.fetch_add(written as u64, Ordering::Relaxed);
+                self.moved.inc_by(written as u64);
                 self.carried += written as u64;
             }
             if self.read_ended {
@@ -157,7 +170,7 @@ async fn both_ways(
         &mut (impl AsyncWrite + Unpin),
     ),
 ) -> (Carried, io::Result<()>) {
-    let mut down = Direction::new();
+    let mut down = Direction::from_peer();
     let outcome = poll_fn(|cx| {
         let up = up.poll(cx, local.0, peer.1)?;
         let down = down.poll(cx, peer.0, local.1)?;
@@ -188,7 +201,7 @@ pub(crate) async fn join_early<E>(
 ) -> Result<(), E> {
     let (mut peer_reader, mut peer_writer) = peer.into_split();
     let (mut reader, mut writer) = local.split();
-    let mut up = Direction::new();
+    let mut up = Direction::to_peer();
     // Where the local connection breaks off before the answer, the peer learns it after that.
     let mut broken = false;
     let answered = {
@@ -249,7 +262,7 @@ pub(crate) async fn join_limited(
     let (reader, mut writer) = local.split();
     let mut reader = Limited::new(reader, Arc::clone(&limits.to_peer));
     let (carried, outcome) = both_ways(
-        Direction::new(),
+        Direction::to_peer(),
         (&mut reader, &mut writer),
         (&mut peer_reader, &mut peer_writer),
     )
@@ -266,7 +279,7 @@ pub(crate) async fn join_own(local: tack::Stream, peer: PeerStream) -> (Carried,
     let (mut peer_reader, mut peer_writer) = peer.into_split();
     let (mut reader, mut writer) = local.into_split();
     let (carried, outcome) = both_ways(
-        Direction::new(),
+        Direction::to_peer(),
         (&mut reader, &mut writer),
         (&mut peer_reader, &mut peer_writer),
     )
@@ -276,26 +289,6 @@ pub(crate) async fn join_own(local: tack::Stream, peer: PeerStream) -> (Carried,
         writer.reset();
     }
     (carried, outcome)
-}
-
-/// Joins standard input and output and a stream of the tunnel, until the peer's stream has ended
-/// and the peer has everything.
-pub(crate) async fn join_standard_streams(peer: PeerStream) -> io::Result<()> {
-    let (mut peer_reader, mut peer_writer) = peer.into_split();
-    let (mut input, mut output) = (tokio::io::stdin(), tokio::io::stdout());
-    let (_, outcome) = both_ways(
-        Direction::new(),
-        (&mut input, &mut output),
-        (&mut peer_reader, &mut peer_writer),
-    )
-    .await;
-    match outcome {
-        Ok(()) => peer_writer.finished().await,
-        Err(error) => {
-            peer_writer.abort();
-            Err(error)
-        }
-    }
 }
 
 /// Ends a TCP connection by a reset, so that its other end learns that bytes may be missing.
@@ -319,7 +312,7 @@ mod tests {
         let (mut near_read, mut near_write) = tokio::io::split(near);
         let (mut far_read, mut far_write) = tokio::io::split(far);
         let joined = both_ways(
-            Direction::new(),
+            Direction::to_peer(),
             (&mut here_read, &mut here_write),
             (&mut there_read, &mut there_write),
         );
@@ -404,7 +397,7 @@ mod tests {
     fn a_direction_without_bytes_holds_no_buffer() {
         let (mut from, _from_end) = duplex(10);
         let (mut to, _to_end) = duplex(10);
-        let mut direction = Direction::new();
+        let mut direction = Direction::to_peer();
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(direction.poll(&mut cx, &mut from, &mut to).is_pending());
         assert_eq!(direction.buffer.capacity(), 0);

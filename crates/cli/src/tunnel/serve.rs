@@ -5,6 +5,8 @@ mod access;
 mod config;
 mod folders;
 mod listening;
+mod lookups;
+mod neighbours;
 mod places;
 mod policy;
 mod relay;
@@ -40,6 +42,7 @@ use crate::volume::Volume;
 use access::Access;
 use config::{FlagPolicy, ServeFile};
 use folders::Folders;
+pub(crate) use lookups::MAX_LOOKUPS;
 use policy::{CurrentPolicy, InboxPolicy, Policy};
 use service::Service;
 
@@ -59,7 +62,8 @@ pub(crate) struct ServeArgs {
     listen: Option<Address>,
     /// Connect peers to this target: HOST:PORTS, where HOST is a name, an address, a network
     /// (10.0.0.0/8), *.DOMAIN or *, and PORTS a port, a range (8000-8099) or *. Names below a
-    /// domain and * stand for public addresses alone: what is private has to be named
+    /// domain and * stand for public addresses behind a router alone: what is private or a
+    /// neighbour has to be named. An address permits no names but those without a dot
     #[arg(long = "target", value_name = "RULE")]
     targets: Vec<TargetRule>,
     /// Let peers listen here (tack forward -R) on these addresses and ports, as --target writes

@@ -157,7 +157,7 @@ fn udp(address: &str) -> UdpSocket {
 }
 
 /// A datagram for `target` as SOCKS5 has it; the answer begins in the same way.
-fn wrapped(target: SocketAddr, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn wrapped(target: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let mut bytes = socks_request(0, target);
     bytes[..4].copy_from_slice(&[0, 0, 0, 1]);
     bytes.extend(payload);
@@ -231,4 +231,32 @@ fn a_proxy_is_for_this_machine_unless_told_otherwise() {
     let ended = finish(&mut two.client.command(&arguments));
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("--allow-remote"), "{ended:?}");
+}
+
+/// As for a program on another machine: the address in the reply is one that it can send to.
+#[test]
+fn datagrams_are_taken_where_the_connection_was() {
+    let server = udp("127.0.0.1:0");
+    let target = server.local_addr().unwrap();
+    let two = Two::new(&["--target", &target.to_string()]);
+    let arguments = ["proxy", "server:", "--listen", "[::]:0", "--allow-remote"];
+    let mut service = Service::start(&two.client, &arguments);
+    let line = service.line(" lead to ");
+    let address = line.split_whitespace().find_map(|word| word.parse().ok());
+    let address: SocketAddr = address.unwrap_or_else(|| panic!("{line}"));
+    let proxy = SocketAddr::from(([127, 0, 0, 2], address.port()));
+    let (control, code, relay) = socks(proxy, &socks_request(3, ([0, 0, 0, 0], 0).into()));
+    assert_eq!((code, relay.ip()), (0, proxy.ip()));
+    let client = UdpSocket::bind((control.local_addr().unwrap().ip(), 0)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.send_to(&wrapped(target, b"there"), relay).unwrap();
+    let mut heard = [0; 100];
+    let (len, exit) = server.recv_from(&mut heard).unwrap();
+    assert_eq!(&heard[..len], b"there");
+    server.send_to(b"back", exit).unwrap();
+    let (len, from) = client.recv_from(&mut heard).unwrap();
+    assert_eq!(
+        (&heard[..len], from),
+        (&wrapped(target, b"back")[..], relay)
+    );
 }

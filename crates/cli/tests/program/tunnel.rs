@@ -12,6 +12,8 @@ use crate::support::{Ended, PATIENCE, finish};
 pub(crate) struct Service {
     pub(crate) child: Child,
     errors: BufReader<std::process::ChildStderr>,
+    /// What it has said so far, as far as somebody waited for it.
+    pub(crate) said: String,
 }
 
 impl Service {
@@ -20,13 +22,19 @@ impl Service {
     }
 
     pub(crate) fn of(mut command: std::process::Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        Self::running(command.spawn().unwrap())
+    }
+
+    /// Of a program that runs, and whose standard error is a pipe.
+    fn running(mut child: Child) -> Self {
         let errors = BufReader::new(child.stderr.take().unwrap());
-        Self { child, errors }
+        let said = String::new();
+        Self {
+            child,
+            errors,
+            said,
+        }
     }
 
     /// The next line that contains `words`.
@@ -34,7 +42,8 @@ impl Service {
         loop {
             let mut line = String::new();
             let len = self.errors.read_line(&mut line).unwrap();
-            assert!(len > 0, "it ended without saying {words:?}");
+            self.said.push_str(&line);
+            assert!(len > 0, "it ended without saying {words:?}: {}", self.said);
             if line.contains(words) {
                 return line;
             }
@@ -150,6 +159,144 @@ fn standard_streams_reach_a_target_and_end_one_by_one() {
     writing.join().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(output.stdout == bytes, "{} bytes", output.stdout.len());
+}
+
+/// A program whose standard input stays open, and who reads its standard output.
+fn held_open(
+    mut command: std::process::Command,
+) -> (Service, std::process::ChildStdin, JoinHandle<Vec<u8>>) {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let reading = std::thread::spawn(move || {
+        let mut heard = Vec::new();
+        output.read_to_end(&mut heard).unwrap();
+        heard
+    });
+    (Service::running(child), input, reading)
+}
+
+/// The exit code of a program, which ends by itself, while `meanwhile` is done again and again.
+fn ends(service: &mut Service, mut meanwhile: impl FnMut()) -> Option<i32> {
+    for _ in 0..PATIENCE.as_millis() / 20 {
+        if let Some(status) = service.child.try_wait().unwrap() {
+            return status.code();
+        }
+        meanwhile();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("it does not end");
+}
+
+#[test]
+fn the_end_of_the_other_side_is_passed_on_while_standard_input_is_open() {
+    let target = target(|mut stream| stream.write_all(b"bye").unwrap());
+    let two = Two::new(&["--target", &target.to_string()]);
+    let (mut service, mut input, reading) = held_open(two.connect(&target.to_string()));
+    // As ssh waits for the end of its ProxyCommand.
+    let mut waited = 0;
+    while !reading.is_finished() {
+        assert!(waited < PATIENCE.as_millis(), "standard output stays open");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        waited += 20;
+    }
+    assert_eq!(reading.join().unwrap(), b"bye");
+    assert!(service.child.try_wait().unwrap().is_none(), "half-closed");
+    // Nobody takes what is said now: the connection is over in both directions.
+    let code = ends(&mut service, || _ = input.write_all(b"more"));
+    assert_eq!(code, Some(1));
+    service.line("broke off");
+}
+
+#[test]
+fn a_side_that_ends_first_still_takes_what_the_other_says() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let target = target(move |mut stream| {
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut heard = Vec::new();
+        tell.send(stream.read_to_end(&mut heard).map(|_| heard))
+            .unwrap();
+    });
+    let two = Two::new(&["--target", &target.to_string()]);
+    let (mut service, mut input, reading) = held_open(two.connect(&target.to_string()));
+    assert_eq!(reading.join().unwrap(), b"");
+    let bytes = noise(300_000);
+    input.write_all(&bytes).unwrap();
+    drop(input);
+    assert_eq!(ends(&mut service, || ()), Some(0));
+    assert!(told.recv_timeout(PATIENCE).unwrap().unwrap() == bytes);
+}
+
+#[test]
+fn on_a_terminal_the_end_of_the_other_side_is_the_end() {
+    let target = target(|mut stream| stream.write_all(b"bye").unwrap());
+    let two = Two::new(&["--target", &target.to_string()]);
+    let connect = two.connect(&target.to_string());
+    let words = std::iter::once(connect.get_program()).chain(connect.get_args());
+    let words: Vec<_> = words
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &words.join(" "), "/dev/null"]);
+    if std::process::Command::new("script")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        return println!("SKIPPED: no script, which makes a terminal");
+    }
+    let (mut service, _input, reading) = held_open(script);
+    assert_eq!(ends(&mut service, || ()), Some(0));
+    let heard = String::from_utf8(reading.join().unwrap()).unwrap();
+    assert!(heard.contains("bye"), "{heard:?}");
+}
+
+#[test]
+fn a_ticket_in_a_file_names_the_peer_and_one_over_standard_input_is_refused_where_that_is_carried()
+{
+    let target = target(echo).to_string();
+    let (server, client) = (Side::new(), Side::new());
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--keep", "--no-code"];
+    let mut service = Service::start(&server, &[&arguments[..], &["--target", &target]].concat());
+    let line = service.line("tack1");
+    let mut words = line.split_whitespace();
+    let ticket = words.find(|word| word.starts_with("tack1")).unwrap();
+    std::fs::write(client.path("ticket"), ticket).unwrap();
+    let by_file = ["--ticket-file", "ticket"];
+    let ended = client.run(&[&["connect", &target][..], &by_file].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut by_environment = client.command(&["connect", &target]);
+    let ended = finish(by_environment.env("TACK_TICKET", ticket));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let spec = format!("0:{target}");
+    for command in [
+        &["forward", "-L", &spec][..],
+        &["proxy", "--listen", "127.0.0.1:0"],
+    ] {
+        let mut service = Service::start(&client, &[command, &by_file].concat());
+        service.line(" lead");
+    }
+    for (arguments, words) in [
+        (&["connect", &target][..], "no peer: expected PEER"),
+        (&["forward", "-L", &spec], "no peer: expected PEER"),
+        (&["proxy"], "no peer: expected PEER"),
+        (
+            &["connect", "-", &target],
+            "standard input, which is carried",
+        ),
+        (
+            &["connect", "--ticket-fd", "0", &target],
+            "which is carried",
+        ),
+    ] {
+        let ended = client.run(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.contains(words), "{arguments:?}: {ended:?}");
+    }
 }
 
 #[test]
@@ -432,30 +579,35 @@ fn programs_that_run_on_name_the_peer_and_no_secret() {
 #[test]
 fn a_server_that_comes_back_is_found_again() {
     let target = target(echo);
-    let mut two = Two::new(&["--target", &target.to_string()]);
-    let (_forward, address) = two.forward("-L", &format!("0:{target}"));
-    let talk = || {
-        let mut stream = connect(address);
+    let (rule, spec) = (target.to_string(), format!("0:{target}"));
+    let rules = ["--target", &rule, "--remote-listen", "127.0.0.1:*"];
+    let mut two = Two::new(&rules);
+    let (_forward, here) = two.forward("-L", &spec);
+    let (mut remote, there) = two.forward("-R", &spec);
+    let talk = |address: SocketAddr| {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(b"word")?;
         let mut heard = [0; 4];
         stream.read_exact(&mut heard)?;
-        std::io::Result::Ok(heard)
+        assert_eq!(&heard, b"word");
+        std::io::Result::Ok(())
     };
-    assert_eq!(&talk().unwrap(), b"word");
-    let line = two.client.run(&["peers", "--json"]).stdout;
-    let at = line
-        .split('"')
-        .find(|word| word.starts_with("127.0.0.1:"))
-        .unwrap()
-        .to_owned();
+    talk(here).unwrap();
+    talk(there).unwrap();
     two.service.child.kill().unwrap();
     two.service.child.wait().unwrap();
-    assert!(talk().is_err());
-    let rule = target.to_string();
-    let arguments = ["serve", "--listen", &at, "--target", &rule];
-    two.service = Service::start(&two.server, &arguments);
+    talk(here).unwrap_err();
+    talk(there).unwrap_err();
+    remote.line("is lost; trying again");
+    let arguments = ["serve", "--listen", &two.address];
+    two.service = Service::start(&two.server, &[&arguments[..], &rules].concat());
     two.service.line("serving tunnels at ");
-    assert_eq!(&talk().unwrap(), b"word");
+    talk(here).unwrap();
+    // It asks the server again to listen.
+    let line = remote.line(" leads to ");
+    let again = line.split_whitespace().find_map(|word| word.parse().ok());
+    talk(again.unwrap()).unwrap();
 }
 
 #[test]

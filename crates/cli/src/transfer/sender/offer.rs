@@ -23,15 +23,16 @@ const RETURN: Duration = Duration::from_secs(600);
 /// How long the last acknowledgements may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Sends `paths` over `stream`, at most `limit` bytes a second. Files stored and their bytes.
+/// Sends `paths` over `stream`, whose bytes are written through `writing`. Files stored and their
+/// bytes.
 ///
 /// # Errors
 /// Why the transfer failed, in words.
-pub(crate) async fn offer(
+pub(crate) async fn offer<W: Writer>(
     paths: &[PathBuf],
     stream: PeerStream,
     silence: Duration,
-    limit: Option<u64>,
+    writing: impl FnOnce(<PeerStream as Channel>::Writer) -> W,
 ) -> Result<(u64, u64), String> {
     let sources: Result<Vec<Source>, _> =
         paths.iter().map(|path| path_source(path, None)).collect();
@@ -62,12 +63,13 @@ pub(crate) async fn offer(
             bytes,
         },
         silence,
-        limit,
+        limit: None,
     };
     let progress = Progress::new(Volume::Quiet, false);
     let report = Report::new(Listing::CountsOnly);
     let confirmations = Arc::new(Confirmations::new(report, progress.clone()));
-    let (reader, mut writer) = Channel::into_split(stream);
+    let (reader, writer) = Channel::into_split(stream);
+    let mut writer = writing(writer);
     let sent = send(reader, &mut writer, outbound, &confirmations, &progress).await;
     match &sent {
         Ok(()) => _ = tokio::time::timeout(FAREWELL, writer.closed()).await,

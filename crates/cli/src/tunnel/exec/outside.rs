@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::device::is_own;
 use crate::exit::Failure;
+use crate::observe::tunnels;
 use crate::tunnel::carrier::Carrier;
 use crate::tunnel::dial::RequestError;
 use crate::tunnel::flows::{Deliver, FlowLimits, Flows};
@@ -170,7 +171,10 @@ async fn carry(attempt: Attempt, shared: &Shared) {
     match outcome {
         Ok((peer, Answer::Open(_))) => match attempt.accept(HANDSHAKE).await {
             // How it ended both of its ends know.
-            Ok(local) => drop(join_own(local, peer).await),
+            Ok(local) => {
+                let _open = tunnels().opened();
+                drop(join_own(local, peer).await);
+            }
             // The program has given up.
             Err(_) => peer.reset(),
         },

@@ -10,6 +10,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::socks;
 use crate::meeting::PeerStream;
+use crate::observe::tunnels;
 use crate::transfer::channel::Writer;
 use crate::tunnel::carrier::Carrier;
 use crate::tunnel::datagram;
@@ -42,24 +43,19 @@ impl Client {
     }
 }
 
-/// Opens a port beside the connection of the program `from`, which has `said` where its datagrams
-/// will come from.
+/// Opens a port beside the connection of the program `from` to `local`: at the same address, which
+/// the program can reach. It has `said` where its datagrams will come from.
 ///
 /// # Errors
 /// [`RequestError`]; a refusal is one.
 pub(super) async fn open(
+    local: SocketAddr,
     from: SocketAddr,
     said: Option<SocketAddr>,
     carrier: &Carrier,
 ) -> Result<Association, RequestError> {
     let lost = |error: io::Error| RequestError::Lost(error.to_string());
-    // The address of this machine that the program reaches it at.
-    let own = match from.ip() {
-        address if address.is_loopback() => address,
-        IpAddr::V4(_) => IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
-    };
-    let socket = UdpSocket::bind((own, 0)).await.map_err(lost)?;
+    let socket = UdpSocket::bind(beside(local)).await.map_err(lost)?;
     let address = socket.local_addr().map_err(lost)?;
     let (peer, answer) = carrier.peer.request(&Request::Associate).await?;
     if answer != Answer::Associated {
@@ -67,11 +63,12 @@ pub(super) async fn open(
         let words = "unexpected answer from the other side";
         return Err(RequestError::Lost(words.into()));
     }
+    let host = from.ip().to_canonical();
     let port = said
-        .filter(|said| said.ip().is_unspecified() || said.ip().to_canonical() == from.ip())
+        .filter(|said| said.ip().is_unspecified() || said.ip().to_canonical() == host)
         .map(|said| said.port());
     let client = Client {
-        host: from.ip(),
+        host,
         port: Mutex::new(port),
     };
     Ok(Association {
@@ -80,6 +77,17 @@ pub(super) async fn open(
         client,
         peer,
     })
+}
+
+/// Any free port at the address `local`; one of IPv4 in IPv6 is one of IPv4.
+fn beside(local: SocketAddr) -> SocketAddr {
+    let mut address = match local.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, 0),
+        // With its scope.
+        IpAddr::V6(_) => local,
+    };
+    address.set_port(0);
+    address
 }
 
 impl Association {
@@ -109,6 +117,7 @@ impl Association {
                     continue;
                 };
                 *client.port() = Some(from.port());
+                tunnels().datagrams.to_peer.inc();
                 out.clear();
                 if datagram::encode(&target, payload, &mut out).is_ok() {
                     writer.write_all(&out).await?;
@@ -125,6 +134,7 @@ impl Association {
                 let Host::Address(address) = from.host else {
                     continue;
                 };
+                tunnels().datagrams.from_peer.inc();
                 let port = *client.port();
                 if let Some(port) = port {
                     let from = SocketAddr::new(address, from.port);

@@ -108,10 +108,11 @@ impl Folders {
         let Ok(_turn) = self.offers.acquire().await else {
             return;
         };
-        let limit = policy.rate.map(|rate| (rate.bits_per_sec() / 8).max(1));
+        let limit = Arc::clone(&place.limits.to_peer);
+        let writing = |writer| Limited::new(writer, limit);
         let mut stopped = self.stopped.clone();
         tokio::select! {
-            sent = offer(&policy.offer, stream, self.silence, limit) => match sent {
+            sent = offer(&policy.offer, stream, self.silence, writing) => match sent {
                 Ok((files, bytes)) => {
                     service.say(&guest, &format_args!("fetched {files} files, {bytes} bytes"));
                 }

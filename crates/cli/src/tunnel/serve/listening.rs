@@ -17,7 +17,9 @@ use crate::tunnel::{pump, rules};
 /// True when a peer with these rules may listen at `at`.
 pub(super) fn is_permitted(policy: &PeerPolicy, at: SocketAddr) -> bool {
     let host = Host::Address(at.ip().to_canonical());
-    let permit = |port| rules::permit(&policy.remote_listen, &host, port, at.ip());
+    // To listen on any address is to listen on any of this machine.
+    let is_near = |_| false;
+    let permit = |port| rules::permit(&policy.remote_listen, &host, port, at.ip(), &is_near);
     match at.port() {
         // Any free port is one of all ports.
         0 => permit(1) && permit(u16::MAX),

@@ -8,16 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::{UdpSocket, lookup_host};
-use tokio::sync::Semaphore;
+use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-use super::policy::CurrentPolicy;
+use super::access::Guest;
+use super::lookups::Lookups;
+use super::neighbours::Neighbours;
+use super::policy::{CurrentPolicy, PeerPolicy};
 use crate::meeting::PeerStream;
-use crate::peers::PeerName;
+use crate::observe::tunnels;
 use crate::transfer::channel::Writer;
 use crate::tunnel::datagram;
 use crate::tunnel::limit::Limit;
+use crate::tunnel::message::Refusal;
 use crate::tunnel::pump::{Limits, keep_buffer, take_buffer};
 use crate::tunnel::rules;
 use crate::tunnel::target::{Host, TunnelTarget};
@@ -27,23 +30,25 @@ const MAX_REMEMBERED: usize = 1024;
 /// Names whose addresses are kept, and for how long.
 const MAX_NAMES: usize = 64;
 const NAME_LIFETIME: Duration = Duration::from_secs(30);
-/// Names that are looked up at a time; a datagram that needs another lookup is dropped.
-const MAX_LOOKUPS: usize = 16;
-const LOOKUP_DEADLINE: Duration = Duration::from_secs(5);
 /// Capacity of a buffer that is kept between datagrams, bytes.
 const KEPT: usize = 2048;
 
+/// Whose datagrams they are, and what judges them.
+pub(super) struct Origin {
+    pub(super) policy: Arc<CurrentPolicy>,
+    pub(super) peer: Guest,
+    pub(super) limits: Arc<Limits>,
+    pub(super) lookups: Arc<Lookups>,
+    pub(super) neighbours: Arc<Neighbours>,
+}
+
 /// The sockets of one association, and what is known of its datagrams.
 struct Relay {
-    policy: Arc<CurrentPolicy>,
-    /// Who the peer is, for its rules.
-    name: Option<PeerName>,
-    limits: Arc<Limits>,
+    origin: Origin,
     v4: UdpSocket,
     /// Where the machine has IPv6.
     v6: Option<UdpSocket>,
     known: Mutex<Known>,
-    lookups: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -82,21 +87,14 @@ impl Known {
 ///
 /// # Errors
 /// When the system has none.
-pub(super) async fn open(
-    policy: Arc<CurrentPolicy>,
-    name: Option<PeerName>,
-    limits: Arc<Limits>,
-) -> io::Result<OpenRelay> {
+pub(super) async fn open(origin: Origin) -> io::Result<OpenRelay> {
     let v4 = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     let v6 = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await.ok();
     Ok(OpenRelay(Arc::new(Relay {
-        policy,
-        name,
-        limits,
+        origin,
         v4,
         v6,
         known: Mutex::default(),
-        lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
     })))
 }
 
@@ -116,8 +114,9 @@ impl OpenRelay {
                 while lookups.try_join_next().is_some() {}
                 let (target, payload) = datagram::decode(&bytes)?;
                 sent += 1;
+                tunnels().datagrams.from_peer.inc();
                 relay.forward(target, payload, &mut lookups).await;
-                pause(&relay.limits.from_peer, bytes.len()).await;
+                pause(&relay.origin.limits.from_peer, bytes.len()).await;
                 // Few datagrams are long; a peer that sends none holds no memory.
                 bytes.clear();
                 bytes.shrink_to(KEPT);
@@ -140,11 +139,12 @@ impl OpenRelay {
                         continue;
                     }
                     received += 1;
+                    tunnels().datagrams.to_peer.inc();
                     written = writer.write_all(&out).await;
                     if written.is_err() {
                         break;
                     }
-                    pause(&relay.limits.to_peer, len).await;
+                    pause(&relay.origin.limits.to_peer, len).await;
                 }
                 keep_buffer(bytes);
                 out.shrink_to(KEPT);
@@ -188,25 +188,25 @@ impl Relay {
             Host::Name(name) => name.clone(),
         };
         // A name that no rule is about is not asked for: questions tell, too.
-        let policy = self.policy.now().of(self.name.as_ref());
-        if !rules::any_concerns(&policy.targets, &target.host, target.port) {
-            return;
+        if !rules::any_concerns(&self.policy().targets, &target.host, target.port) {
+            return tunnels().dropped(Refusal::NotPermitted.name());
         }
         let known = self.known().addresses(&name, Instant::now());
         if let Some(addresses) = known {
             return self.send(&target, &addresses, payload).await;
         }
-        let Ok(permit) = Arc::clone(&self.lookups).try_acquire_owned() else {
-            return;
-        };
         let (relay, payload) = (Arc::clone(self), payload.to_vec());
         lookups.spawn(async move {
-            let _permit = permit;
-            let lookup = lookup_host((name.as_str(), target.port));
-            let found = tokio::time::timeout(LOOKUP_DEADLINE, lookup).await;
+            let origin = &relay.origin;
+            let found = origin.lookups.addresses_now(&origin.peer.key, &name).await;
             let addresses: Vec<IpAddr> = match found {
-                Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
-                Ok(Err(_)) | Err(_) => Vec::new(),
+                Ok(found) => found.iter().map(SocketAddr::ip).collect(),
+                // The next one may have its turn.
+                Err(refusal @ Refusal::Busy) => return tunnels().dropped(refusal.name()),
+                Err(refusal) => {
+                    tunnels().dropped(refusal.name());
+                    return relay.known().learn(name, Vec::new(), Instant::now());
+                }
             };
             relay
                 .known()
@@ -215,16 +215,23 @@ impl Relay {
         });
     }
 
+    /// What the peer may do, as of now.
+    fn policy(&self) -> Arc<PeerPolicy> {
+        self.origin.policy.now().of(self.origin.peer.name.as_ref())
+    }
+
     /// Sends to the first of `addresses` that the rules permit and that there is a socket for.
     async fn send(&self, target: &TunnelTarget, addresses: &[IpAddr], payload: &[u8]) {
-        let policy = self.policy.now().of(self.name.as_ref());
+        let policy = self.policy();
+        let is_near = |address| self.origin.neighbours.include(address);
         for address in addresses {
             let socket = match (address, &self.v6) {
                 (IpAddr::V4(_), _) => &self.v4,
                 (IpAddr::V6(_), Some(socket)) => socket,
                 (IpAddr::V6(_), None) => continue,
             };
-            if rules::permit(&policy.targets, &target.host, target.port, *address) {
+            let (host, port) = (&target.host, target.port);
+            if rules::permit(&policy.targets, host, port, *address, &is_near) {
                 let to = SocketAddr::new(*address, target.port);
                 self.known().sent_to(to, Instant::now());
                 // A datagram may be lost.
@@ -232,6 +239,11 @@ impl Relay {
                 return;
             }
         }
+        let refusal = match addresses.is_empty() {
+            true => Refusal::NoSuchHost,
+            false => Refusal::NotPermitted,
+        };
+        tunnels().dropped(refusal.name());
     }
 
     async fn readable(&self) -> io::Result<()> {
@@ -262,6 +274,7 @@ impl Relay {
             if self.known().targets.contains_key(&from) {
                 return Some((len, from));
             }
+            tunnels().dropped("unasked");
         }
     }
 }

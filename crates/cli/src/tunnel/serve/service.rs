@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use tack::secure::PublicKey;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::accepted::AcceptedConnections;
 use super::access::{Access, Guest};
 use super::listening::{self, announce};
+use super::lookups::Lookups;
+use super::neighbours::Neighbours;
 use super::places::{Place, Places};
 use super::policy::{CurrentPolicy, PeerPolicy};
 use super::relay;
 use crate::meeting::PeerStream;
+use crate::observe::tunnels;
 use crate::tunnel::message::{Answer, MAX_ADDRESSES, Refusal, Request};
 use crate::tunnel::pump::join_limited;
 use crate::tunnel::rules;
@@ -22,7 +25,7 @@ use crate::tunnel::target::{Host, TunnelTarget};
 
 /// How long a peer may take to say what it wants.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a name may take to resolve, and all its addresses together to answer.
+/// How long all addresses of a target together may take to answer.
 const TARGET_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a refused peer may take to take the refusal.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -41,6 +44,8 @@ pub(super) struct Service {
     connections: Arc<Places>,
     associations: Arc<Places>,
     accepted: AcceptedConnections,
+    lookups: Arc<Lookups>,
+    neighbours: Arc<Neighbours>,
     verbose: bool,
 }
 
@@ -52,6 +57,8 @@ impl Service {
             connections: Arc::default(),
             associations: Arc::default(),
             accepted: AcceptedConnections::default(),
+            lookups: Arc::default(),
+            neighbours: Arc::default(),
             verbose,
         }
     }
@@ -114,28 +121,29 @@ impl Service {
         let policy = self.policy_of(guest);
         let rules = &policy.targets;
         let addresses = match &target.host {
-            Host::Address(address) => vec![SocketAddr::new(*address, target.port)],
+            Host::Address(address) => vec![SocketAddr::new(*address, 0)],
             Host::Name(name) => {
                 // A name that no rule is about is not asked for: questions tell, too.
                 if !rules::any_concerns(rules, &target.host, target.port) {
                     return Err(Refusal::NotPermitted);
                 }
-                let lookup = lookup_host((name.as_str(), target.port));
-                match tokio::time::timeout(TARGET_DEADLINE, lookup).await {
-                    Ok(Ok(found)) => found.collect(),
-                    Ok(Err(_)) | Err(_) => return Err(Refusal::NoSuchHost),
-                }
+                self.lookups.addresses(&guest.key, name).await?
             }
         };
-        let permitted =
-            |address: &SocketAddr| rules::permit(rules, &target.host, target.port, address.ip());
+        let is_near = |address| self.neighbours.include(address);
+        let permitted = |address: &SocketAddr| {
+            let (host, port) = (&target.host, target.port);
+            rules::permit(rules, host, port, address.ip(), &is_near)
+        };
         // The addresses that were judged are those that are connected to: the name is not looked
         // up a second time.
         let addresses: Vec<_> = addresses.into_iter().filter(permitted).collect();
         let share = TARGET_DEADLINE / (addresses.len().max(1) as u32);
         let mut refusal = Refusal::NotPermitted;
-        for address in addresses {
-            refusal = match tokio::time::timeout(share, TcpStream::connect(address)).await {
+        for mut address in addresses {
+            address.set_port(target.port);
+            let connecting = TcpStream::connect(address);
+            refusal = match tokio::time::timeout(share, connecting).await {
                 Ok(Ok(stream)) => {
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
@@ -168,14 +176,11 @@ impl Service {
         if !rules::any_concerns_name(&policy.targets, &host) {
             return Err(Refusal::NotPermitted);
         }
-        let lookup = lookup_host((name, 0));
-        let found = match tokio::time::timeout(TARGET_DEADLINE, lookup).await {
-            Ok(Ok(found)) => found,
-            Ok(Err(_)) | Err(_) => return Err(Refusal::NoSuchHost),
-        };
+        let found = self.lookups.addresses(&guest.key, name).await?;
+        let is_near = |address| self.neighbours.include(address);
         let mut addresses: Vec<IpAddr> = Vec::new();
-        for address in found.map(|address| address.ip().to_canonical()) {
-            if rules::permit_name(&policy.targets, &host, address)
+        for address in found.iter().map(|address| address.ip().to_canonical()) {
+            if rules::permit_name(&policy.targets, &host, address, &is_near)
                 && !addresses.contains(&address)
                 && addresses.len() < MAX_ADDRESSES
             {
@@ -193,7 +198,10 @@ impl Service {
         loop {
             let answer = match self.addresses(&name, guest).await {
                 Ok(addresses) => Answer::Addresses(addresses),
-                Err(refusal) => Answer::Refused(refusal),
+                Err(refusal) => {
+                    tunnels().refused(refusal.name());
+                    Answer::Refused(refusal)
+                }
             };
             let next = async {
                 answer.write(&mut peer).await?;
@@ -220,6 +228,7 @@ impl Service {
         if Answer::Open(address).write(&mut peer).await.is_err() {
             return;
         }
+        let _open = tunnels().opened();
         let (carried, outcome) = join_limited(stream, peer, &place.limits).await;
         let end = match outcome {
             Ok(()) => String::new(),
@@ -278,13 +287,14 @@ async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, pl
     if service.policy_of(&guest).targets.is_empty() {
         return refuse(peer, Refusal::NotPermitted).await;
     }
-    let relay = relay::open(
-        Arc::clone(&service.policy),
-        guest.name.clone(),
-        Arc::clone(&place.limits),
-    )
-    .await;
-    match relay {
+    let origin = relay::Origin {
+        policy: Arc::clone(&service.policy),
+        peer: guest.clone(),
+        limits: Arc::clone(&place.limits),
+        lookups: Arc::clone(&service.lookups),
+        neighbours: Arc::clone(&service.neighbours),
+    };
+    match relay::open(origin).await {
         Ok(relay) => {
             if Answer::Associated.write(&mut peer).await.is_err() {
                 return;
@@ -300,6 +310,7 @@ async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, pl
 }
 
 async fn refuse(mut peer: PeerStream, refusal: Refusal) {
+    tunnels().refused(refusal.name());
     let telling = async {
         Answer::Refused(refusal).write(&mut peer).await?;
         peer.shutdown().await?;

@@ -4,6 +4,7 @@ mod logs;
 mod metrics;
 mod status;
 mod traces;
+mod tunnels;
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
