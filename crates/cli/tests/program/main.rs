@@ -39,5 +39,6 @@ mod transfer;
 mod tunnel;
 mod tunnel_talks;
 mod turns;
+mod unit;
 mod wifi;
 mod words;

@@ -327,6 +327,38 @@ fn folders_are_sent_into_and_fetched_from_by_peers_known_by_name() {
 }
 
 #[test]
+fn a_reload_changes_the_rate_of_a_file_that_is_being_fetched() {
+    let phone = Side::new();
+    let offered = tempfile::tempdir().unwrap();
+    let song = noise(4_000_000);
+    let music = offered.path().join("music");
+    fs::create_dir(&music).unwrap();
+    fs::write(music.join("song"), &song).unwrap();
+    let offer = format!("offer = [\"{}\"]\n", music.display());
+    // 5 kB/s: more than the test has time for.
+    let slow = format!("{offer}rate = \"40kbps\"\n");
+    let mut served = Served::new(&[("phone", &phone)], &slow);
+    let mut fetch = phone.command(&["recv", "server:", "--dir", "inbox"]);
+    let fetching = std::thread::spawn(move || finish(&mut fetch));
+    let begun = || {
+        let mut files = walkdir::WalkDir::new(phone.path("inbox")).into_iter();
+        files.any(|entry| {
+            let found = entry.ok().and_then(|entry| entry.metadata().ok());
+            found.is_some_and(|found| found.is_file() && found.len() > 0)
+        })
+    };
+    while !begun() {
+        assert!(!fetching.is_finished(), "{:?}", fetching.join());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let words = served.reload(&offer);
+    assert!(words.contains("was read again"), "{words}");
+    let fetched = fetching.join().unwrap();
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    assert!(fs::read(phone.path("inbox/music/song")).unwrap() == song);
+}
+
+#[test]
 fn a_socket_of_the_service_manager_is_used() {
     let target = target(echo).to_string();
     let (server, client) = (Side::new(), Side::new());
@@ -392,28 +424,4 @@ fn a_configuration_that_is_wrong_is_refused_at_the_start() {
     }
     let missing = server.run(&["serve", "--config", "missing.toml"]);
     assert_eq!(missing.code, Some(2), "{missing:?}");
-}
-
-#[test]
-fn the_units_are_what_systemd_understands() {
-    let found = Command::new("systemd-analyze").arg("--version").output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        return println!("SKIPPED: no systemd-analyze");
-    }
-    let units = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["tack-serve.service", "tack-serve.socket"] {
-        let unit = fs::read_to_string(format!("{units}/{name}")).unwrap();
-        // The program is not installed here.
-        let program = tack().get_program().to_str().unwrap().to_owned();
-        let unit = unit.replace("/usr/local/bin/tack", &program);
-        fs::write(folder.path().join(name), unit).unwrap();
-    }
-    let mut verify = Command::new("systemd-analyze");
-    verify
-        .args(["verify", "./tack-serve.service", "./tack-serve.socket"])
-        .current_dir(folder.path());
-    let ended = finish(&mut verify);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(!ended.stderr.contains("tack-serve"), "{ended:?}");
 }
