@@ -2,6 +2,7 @@
 //! waits does so while others work.
 
 mod again;
+mod broken_path;
 mod carrier;
 mod demo;
 mod discovery;

@@ -1,6 +1,7 @@
 //! Machines of a test: network namespaces with cables between them. They take root and iproute2.
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -96,6 +97,11 @@ impl Network {
     pub(crate) fn host(&self, host: usize, line: &str) -> Result<(), String> {
         ip(&format!("-n {} {line}", self.names[host]))?;
         Ok(())
+    }
+
+    /// The file that names the namespace of a host.
+    pub(crate) fn path(&self, host: usize) -> PathBuf {
+        Path::new("/run/netns").join(&self.names[host])
     }
 
     /// Kills whatever runs on the hosts after this time, so that a test that hangs ends.
