@@ -257,12 +257,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast()
         || address.is_documentation()
         // This network, shared address space (RFC 6598), protocol assignments, benchmarks (RFC
-        // 2544), reserved and broadcast.
+        // 2544), reserved and broadcast; and where each machine of Azure finds its own host, which
+        // has a public address behind the router ("What is IP address 168.63.129.16?").
         || a == 0
         || (a == 100 && b & 0xc0 == 64)
         || (a == 192 && b == 0 && c == 0)
         || (a == 198 && b & 0xfe == 18)
-        || a >= 240)
+        || a >= 240
+        || address == Ipv4Addr::new(168, 63, 129, 16))
 }
 
 /// The IPv4 address that an address of IPv6 leads to: 6to4 (RFC 3056), NAT64 (RFC 6052).
@@ -396,6 +398,7 @@ mod tests {
             "192.0.0.1",
             "192.0.2.1",
             "198.18.0.1",
+            "168.63.129.16",
             "::1",
             "::",
             "fe80::1",
