@@ -113,4 +113,25 @@ mod tests {
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    /// The list at the beginning of the page names each command, and no other.
+    #[test]
+    fn the_page_lists_every_command() {
+        let page = include_str!("../../../docs/cli.md");
+        let list = page.split("\n\n").nth(1).unwrap();
+        let named = list.split("`tack ").skip(1).map(|rest| {
+            let end = rest.find(['`', ' ']).unwrap();
+            rest[..end].to_owned()
+        });
+        // `tack COMMAND --help`.
+        let mut named: Vec<_> = named.filter(|name| name != "COMMAND").collect();
+        let cli = Cli::command();
+        let commands = cli
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let mut commands: Vec<_> = commands.map(|it| it.get_name().to_owned()).collect();
+        named.sort();
+        commands.sort();
+        assert_eq!(named, commands);
+    }
 }

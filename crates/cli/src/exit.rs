@@ -1,9 +1,11 @@
 //! Exit codes: part of the interface. The long help lists them from here, and `docs/cli.md` repeats
 //! that list.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 
 /// What scripts may rely on, in the long help of every command.
 pub(crate) const EXIT_CODES: &str = "\
@@ -21,6 +23,30 @@ Exit codes:
 Results go to standard output; with --json, one JSON object per line.
 Messages go to standard error.
 If the reader of standard output closes it early, this is not an error.";
+
+/// The exit code of commands that run a program, where that was found and cannot be run (env(1)).
+const NOT_EXECUTABLE: u8 = 126;
+/// The same where it was not found.
+const NOT_FOUND: u8 = 127;
+
+/// What a command exits with, and says, that could not run `program`.
+pub(crate) fn not_run(program: &OsStr, error: &io::Error) -> (u8, String) {
+    let name = program.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => (NOT_FOUND, format!("{name}: command not found")),
+        _ => (NOT_EXECUTABLE, format!("cannot run {name}: {error}")),
+    }
+}
+
+/// What a command exits with that has run a program, as a shell has it: the program's code, or 128
+/// and the number of the signal that ended it.
+pub(crate) fn code_of(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        // What a program exits with has 8 bits (wait(2)).
+        (Some(code), _) => code as u8,
+        (None, signal) => 128 + signal.unwrap_or_default() as u8,
+    }
+}
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

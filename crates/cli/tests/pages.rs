@@ -17,7 +17,9 @@ use tack_lab::{Depth, Entry, FIGURES, REAL_TIME, Results, Store};
 fn browser() -> Option<Browser> {
     let browser = Browser::start();
     if browser.is_none() {
-        println!("SKIPPED: none of {BROWSERS:?} is installed, so no page was opened");
+        tack_skip::skipped(format_args!(
+            "none of {BROWSERS:?} is installed, so no page was opened"
+        ));
     }
     browser
 }
@@ -290,7 +292,7 @@ fn pages_named_by_the_environment_render() {
         (named("TACK_DEMO_PAGE"), has_the_demonstration),
     ];
     if pages.iter().all(|(file, _)| file.is_none()) {
-        println!("SKIPPED: neither TACK_LAB_PAGE nor TACK_DEMO_PAGE names a page");
+        tack_skip::skipped("neither TACK_LAB_PAGE nor TACK_DEMO_PAGE names a page");
         return;
     }
     let Some(mut browser) = browser() else {

@@ -104,7 +104,7 @@ mod tests {
         for address in ["127.0.0.1", "127.3.2.1", "::1"] {
             match distance(address.parse().unwrap()) {
                 Ok(distance) => assert_eq!(distance, Distance::Own, "{address}"),
-                Err(error) => println!("SKIPPED {address}: {error}"),
+                Err(error) => tack_skip::skipped(format_args!("{address}: {error}")),
             }
         }
     }

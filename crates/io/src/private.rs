@@ -2,11 +2,16 @@
 //! the program's user is who it is outside, with a network namespace and a mount namespace that
 //! belong to it (user_namespaces(7)).
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+    mount_change, mount_move, mount_remount, unmount,
+};
 use rustix::process::{getgid, getuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -89,4 +94,67 @@ fn why_not() -> Option<&'static str> {
 /// What the system says; `NotFound` without such a file.
 pub fn put_in_place(contents: &Path, target: &Path) -> io::Result<()> {
     Ok(mount_bind(contents, target)?)
+}
+
+/// What a directory is called that shows in a [`shadow`] what it hides.
+const HIDDEN: &str = ".host";
+
+/// Shows another directory in the place of `target`, to this process and its descendants. The files
+/// `own`, each a name and contents, are part of it, whatever is done to files of these names in
+/// `target` itself: a mount over a file ([`put_in_place`]) is gone when somebody outside replaces
+/// the file (rename(2)), and this is not. Other files are those of `target`, also when they are
+/// replaced; directories are the same ones. Entries that come to be in `target` later are not
+/// there, and new ones cannot be made. `workshop` is an empty directory, which may be removed
+/// afterwards.
+///
+/// # Errors
+/// What the system says; everything is as before then.
+pub fn shadow(target: &Path, own: &[(&str, &str)], workshop: &Path) -> io::Result<()> {
+    const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+    const OPTIONS: Option<&CStr> = Some(c"mode=755,size=4m");
+    mount(c"tack", workshop, c"tmpfs", FLAGS, OPTIONS)?;
+    let made = fill(target, own, workshop).and_then(|()| {
+        let read_only = FLAGS | MountFlags::BIND | MountFlags::RDONLY;
+        mount_remount(workshop, read_only, c"")?;
+        Ok(mount_move(workshop, target)?)
+    });
+    if made.is_err() {
+        // With all mounts below it.
+        let _ = unmount(workshop, UnmountFlags::DETACH);
+    }
+    made
+}
+
+fn fill(target: &Path, own: &[(&str, &str)], place: &Path) -> io::Result<()> {
+    let hidden = place.join(HIDDEN);
+    let directory = |path: &Path| fs::DirBuilder::new().mode(0o755).create(path);
+    directory(&hidden)?;
+    mount_bind_recursive(target, &hidden)?;
+    for entry in fs::read_dir(&hidden)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if own.iter().any(|(own, _)| name == *own) || name == HIDDEN {
+            continue;
+        }
+        let shown = place.join(&name);
+        let link = || symlink(Path::new(HIDDEN).join(&name), &shown);
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, &shown)?;
+        } else if kind.is_dir() {
+            directory(&shown)?;
+            // Where that is not permitted, a link serves, except for what leads up from there.
+            if mount_bind_recursive(entry.path(), &shown).is_err() {
+                fs::remove_dir(&shown)?;
+                link()?;
+            }
+        } else {
+            link()?;
+        }
+    }
+    for (name, contents) in own {
+        let path = place.join(name);
+        fs::write(&path, contents)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
 }

@@ -134,7 +134,7 @@ mod tests {
             let socket = match receiver(any) {
                 Ok(socket) => socket,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return println!("SKIPPED: {error}");
+                    return tack_skip::skipped(error);
                 }
                 Err(error) => panic!("{error}"),
             };

@@ -7,7 +7,8 @@
 //! cargo bench -p tack-cli --bench tunnel -- --rows throughput    # by something in the names
 //! ```
 //!
-//! All connections are on the loopback interface. The rows over Wi-Fi run through `tack emulate` in
+//! All connections are on the loopback interface, but for those of `exec` and `gateway`, which run
+//! between network namespaces: that takes root. The rows over Wi-Fi run through `tack emulate` in
 //! real time, which takes an idle machine; a run that is not to be trusted is marked. They need
 //! Debian's packages curl and rsync. Figures are medians of the rounds.
 #![allow(
@@ -26,6 +27,7 @@ mod relay;
 mod short;
 mod sides;
 mod throughput;
+mod unchanged;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,6 +55,15 @@ struct Args {
     /// Be a plain relay to this address: the benchmark runs itself for that
     #[arg(long, hide = true)]
     relay: Option<SocketAddr>,
+    /// Be a sink at this address: the benchmark runs itself for that
+    #[arg(long, hide = true)]
+    sink: Option<SocketAddr>,
+    /// Send to a sink: the benchmark runs itself for that
+    #[arg(long, hide = true, requires = "seconds")]
+    push: Option<SocketAddr>,
+    /// For so long
+    #[arg(long, hide = true)]
+    seconds: Option<u64>,
     /// Take uploads: the benchmark runs itself for that on another host
     #[arg(long, hide = true)]
     uploads: bool,
@@ -79,6 +90,12 @@ fn main() -> Result<()> {
     let args = Args::parse();
     if let Some(to) = args.relay {
         return relay::run(to);
+    }
+    if let Some(at) = args.sink {
+        return unchanged::sink(at);
+    }
+    if let (Some(to), Some(seconds)) = (args.push, args.seconds) {
+        return unchanged::push(to, seconds);
     }
     if args.uploads {
         return kernel::run();
@@ -107,8 +124,9 @@ fn main() -> Result<()> {
     sides::raise_file_limit()?;
     let sides = Sides::new(program)?;
     type Row = (&'static str, fn(&Sides, Amount) -> Result<String>);
-    let rows: [Row; 6] = [
+    let rows: [Row; 7] = [
         ("throughput", throughput::throughput),
+        ("exec and gateway", unchanged::throughput),
         ("latency", connections::latency),
         ("concurrent connections", connections::many),
         ("slow reader", connections::slow_reader),

@@ -28,15 +28,20 @@ const BLOCK: usize = 256 << 10;
 
 /// What one transfer came to.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    bits_per_second: f64,
+pub(crate) struct Run {
+    pub(crate) bits_per_second: f64,
     /// Seconds of processor time for each GB, of all processes that took part.
-    cost: f64,
+    pub(crate) cost: f64,
 }
 
 /// Sends to a target that swallows for so many seconds, as fast as it goes or at `rate` bit/s. The
 /// cost is that of this process, which is source and sink, and of `others`.
-fn pushed(to: SocketAddr, seconds: u64, rate: Option<f64>, others: &[&Background]) -> Result<Run> {
+pub(crate) fn pushed(
+    to: SocketAddr,
+    seconds: u64,
+    rate: Option<f64>,
+    others: &[&Background],
+) -> Result<Run> {
     let spent = || -> Result<f64> {
         let mut sum = processor_time(std::process::id())?;
         for other in others {
@@ -97,20 +102,20 @@ fn perf(
 
 /// Several runs of one thing.
 #[derive(Default)]
-struct Runs(Vec<Run>);
+pub(crate) struct Runs(pub(crate) Vec<Run>);
 
 impl Runs {
-    fn gigabits(&self) -> f64 {
+    pub(crate) fn gigabits(&self) -> f64 {
         let mut all: Vec<_> = self.0.iter().map(|run| run.bits_per_second).collect();
         median(&mut all) / 1e9
     }
 
-    fn cost(&self) -> f64 {
+    pub(crate) fn cost(&self) -> f64 {
         median(&mut self.0.iter().map(|run| run.cost).collect::<Vec<_>>())
     }
 
     /// The median of what each has of the one of `other` beside it.
-    fn ratio(&self, other: &Self) -> f64 {
+    pub(crate) fn ratio(&self, other: &Self) -> f64 {
         let pairs = self.0.iter().zip(&other.0);
         let mut all: Vec<_> = pairs
             .map(|(a, b)| a.bits_per_second / b.bits_per_second)

@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +11,7 @@ use tack_io::within;
 
 use super::args::{ExecArgs, ShellArgs};
 use super::control::{self, Entrance};
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::signals::Signals;
 
 /// What a program that is asked to end has time for.
@@ -66,9 +65,14 @@ async fn run(name: &str, host: &str, program: &[OsString]) -> Result<Exit, Failu
         .env("TACK_EMULATE_NAME", name)
         .env("TACK_EMULATE_HOST", host);
     within::die_with_parent(&mut command);
-    let mut child = tokio::process::Command::from(command)
-        .spawn()
-        .map_err(|error| Failure::usage(format!("cannot run {}: {error}", first.display())))?;
+    let mut child = match tokio::process::Command::from(command).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let (code, words) = exit::not_run(first, &error);
+            eprintln!("tack: {words}");
+            std::process::exit(code.into());
+        }
+    };
     let pid = child
         .id()
         .and_then(|pid| i32::try_from(pid).ok())
@@ -90,7 +94,7 @@ async fn run(name: &str, host: &str, program: &[OsString]) -> Result<Exit, Failu
         tokio::select! {
             status = child.wait() => {
                 let status = status.map_err(cannot("wait for the program"))?;
-                std::process::exit(code(status));
+                std::process::exit(exit::code_of(status).into());
             }
             signal = signals.next() => match signal {
                 Exit::Interrupted if is_terminal => {}
@@ -123,13 +127,5 @@ async fn ended(stream: &tokio::net::UnixStream) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
-    }
-}
-
-/// As a shell has it.
-fn code(status: ExitStatus) -> i32 {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => code,
-        (None, signal) => 128 + signal.unwrap_or_default(),
     }
 }

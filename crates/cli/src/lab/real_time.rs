@@ -493,7 +493,7 @@ mod tests {
         let values = match trusted(&point, folder.path()) {
             Ok(values) => values,
             Err(Trouble::Skipped(why)) => {
-                println!("SKIPPED: {why}");
+                tack_skip::skipped(why);
                 return;
             }
             Err(Trouble::Failed(why)) => panic!("{why}"),

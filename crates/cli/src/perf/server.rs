@@ -66,14 +66,20 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let listener = Arc::new(listener);
     let address = endpoint.local_addr();
     if json {
+        let addresses = listener.addresses();
+        // Behind a TUN device the endpoint has no port: the listeners have.
+        let address = match (endpoint.device(), addresses.first()) {
+            (Some(_), Some(first)) => first.clone(),
+            _ => address.to_string(),
+        };
         with_stdout(|out| {
             writeln!(
                 out,
                 "{}",
                 serde_json::json!({
                     "event": "listening",
-                    "address": address.to_string(),
-                    "addresses": listener.addresses(),
+                    "address": address,
+                    "addresses": addresses,
                     "encrypted": !listener.is_clear(),
                 })
             )

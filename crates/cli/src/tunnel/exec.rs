@@ -4,6 +4,7 @@
 mod child;
 mod codes;
 mod device;
+mod files;
 mod inside;
 mod outside;
 mod rights;

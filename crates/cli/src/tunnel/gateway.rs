@@ -54,11 +54,15 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 7281, value_parser = clap::value_parser!(u32).range(1..))]
     mark: u32,
     /// Print the rules of netfilter and routing that pass the clients' connections here, and exit
-    #[arg(long, conflicts_with = "install")]
+    #[arg(long, group = "rules")]
     print_rules: bool,
     /// Install these rules with nft and ip, and remove them at the end
-    #[arg(long)]
+    #[arg(long, group = "rules")]
     install: bool,
+    /// With the rules, drop TCP and UDP of clients that no gateway takes: also before it runs, when
+    /// it has ended, and when it was killed
+    #[arg(long, requires = "rules")]
+    block: bool,
     /// Maximum number of connections of one client at a time; further ones are reset. Addresses of
     /// IPv6 that share their first 64 bits are one client
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
@@ -76,16 +80,23 @@ pub(crate) async fn gateway(args: GatewayArgs) -> Result<Exit, Failure> {
         except: args.except.clone(),
         port: args.port,
         mark: args.mark,
+        block: args.block,
     };
     if args.print_rules {
         printer::write_stdout(ruleset.script().as_bytes())?;
         return Ok(Exit::Done);
     }
     let mut signals = Signals::new()?;
-    tokio::select! {
+    // First of all: a peer that cannot be reached must not leave the clients without a guard.
+    let unblock = rules::block(&ruleset).await?;
+    let ended = tokio::select! {
         done = run(args, ruleset) => done,
         exit = signals.next() => Ok(exit),
+    };
+    if let Some(unblock) = unblock {
+        eprintln!("tack: the clients stay blocked; `{unblock}` lets them out directly");
     }
+    ended
 }
 
 async fn run(args: GatewayArgs, ruleset: Ruleset) -> Result<Exit, Failure> {

@@ -15,7 +15,7 @@ const THERE: &str = "10.77.2.2/24";
 /// A machine that forwards, and may make devices.
 fn router() -> Option<Network> {
     if let Err(error) = fs::metadata("/dev/net/tun") {
-        println!("SKIPPED: no /dev/net/tun: {error}");
+        tack_skip::skipped(format_args!("no /dev/net/tun: {error}"));
         return None;
     }
     let network = network(1, |_| Ok(()))?;
@@ -73,6 +73,9 @@ fn a_test_between_two_devices_uses_tack_and_a_killed_server_leaves_no_device() {
     let mut server = Running::start(tun(&mut serve, THERE));
     let first = server.line();
     assert_eq!(first["event"], "listening", "{first}");
+    // The port is that of TCP, of which there are several behind one device.
+    assert_eq!(first["address"], "10.77.2.2:8226", "{first}");
+    assert_eq!(first["addresses"][0], first["address"], "{first}");
     let mut test = network.tack(0);
     test.args(["perf", "10.77.2.2", "--insecure", "--json", "-n", "4MiB"]);
     let ended = finish(tun(&mut test, HERE));

@@ -43,7 +43,9 @@ fn verdict(links: &[&str]) -> Option<Value> {
     relay.signal(rustix::process::Signal::INT);
     let trust = relay.wait().json()["trust"].clone();
     if trust["ok"] != true {
-        println!("SKIPPED: the machine did not keep up with the emulated link: {trust}");
+        tack_skip::skipped(format_args!(
+            "the machine did not keep up with the emulated link: {trust}"
+        ));
         return None;
     }
     Some(ended.json())
@@ -53,7 +55,9 @@ fn assert_limited_by(links: &[&str], limit: &str) {
     let Some(said) = verdict(links) else { return };
     let diagnosis = &said["diagnosis"];
     if limit == "shared_medium" && diagnosis["is_steady"] == false {
-        println!("SKIPPED: other programs disturbed the comparison of policies: {said}");
+        tack_skip::skipped(format_args!(
+            "other programs disturbed the comparison of policies: {said}"
+        ));
         return;
     }
     assert_eq!(diagnosis["limited_by"], limit, "{said}");

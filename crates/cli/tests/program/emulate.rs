@@ -455,10 +455,10 @@ fn realtime_is_given_or_refused_with_a_warning() {
     let (policies, ended) = relay_in_real_time();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     if ended.stderr.contains(WARNING) {
-        println!(
-            "SKIPPED: priority that is given; this system refuses it: {}",
+        tack_skip::skipped(format_args!(
+            "priority that is given; this system refuses it: {}",
             ended.stderr
-        );
+        ));
         assert!(policies.iter().all(|policy| *policy == 0), "{policies:?}");
     } else {
         assert!(
@@ -475,7 +475,7 @@ fn realtime_is_given_or_refused_with_a_warning() {
     if is_privileged {
         let removed = remove_capability_from_bounding_set(CapabilitySet::SYS_NICE);
         if removed.is_err() || capability_is_in_bounding_set(CapabilitySet::SYS_NICE) != Ok(false) {
-            println!("SKIPPED: priority that is refused; CAP_SYS_NICE cannot be given up");
+            tack_skip::skipped("priority that is refused; CAP_SYS_NICE cannot be given up");
             return;
         }
     }

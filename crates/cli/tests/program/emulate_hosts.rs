@@ -42,7 +42,7 @@ impl Emulation {
                 why.iter().any(|why| ended.stderr.contains(why)),
                 "{ended:?}"
             );
-            println!("SKIPPED: {}", ended.stderr);
+            tack_skip::skipped(&ended.stderr);
             return None;
         }
         Some(Self {
@@ -86,7 +86,7 @@ impl Emulation {
 fn has_iperf3() -> bool {
     let found = std::process::Command::new("iperf3").arg("-v").output();
     if found.is_err() {
-        println!("SKIPPED: no iperf3");
+        tack_skip::skipped("no iperf3");
     }
     found.is_ok()
 }
@@ -137,6 +137,19 @@ fn the_kernels_tcp_and_tack_share_the_air() {
     }
     let failing = finish(&mut emulation.exec("sta0", &["sh", "-c", "exit 7"]));
     assert_eq!(failing.code, Some(7));
+    for (program, code, words) in [
+        (
+            &["no-such-program"][..],
+            127,
+            "no-such-program: command not found",
+        ),
+        (&["/etc/hosts"], 126, "cannot run /etc/hosts: "),
+        (&["sh", "-c", "kill -9 $$"], 128 + 9, ""),
+    ] {
+        let ended = finish(&mut emulation.exec("sta0", program));
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
     let unknown = finish(&mut emulation.exec("sta2", &["true"]));
     assert_eq!(unknown.code, Some(2));
     assert!(
@@ -321,7 +334,7 @@ except OSError:
     pass
 ";
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: it takes root to be two users");
+        tack_skip::skipped("it takes root to be two users");
         return;
     }
     let mut listening = Running::start(&mut stranger(program, &name));

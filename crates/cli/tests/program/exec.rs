@@ -12,8 +12,8 @@ use crate::support::{Ended, PATIENCE, Running, finish, noise, tack, tree};
 use crate::tunnel::Service;
 
 /// The machines.
-const CLIENT: usize = 0;
-const SERVER: usize = 1;
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
 /// What the client cannot reach itself.
 pub(crate) const FAR_V4: &str = "10.9.9.9";
 pub(crate) const FAR_V6: &str = "fd99::9";
@@ -89,7 +89,7 @@ impl World {
 
     /// A line of the shell of a user without privileges, who may open the device file, as on most
     /// machines, and finds `tack` in the folder.
-    fn user(&self, line: &str) -> Command {
+    pub(crate) fn user(&self, line: &str) -> Command {
         self.user_after("", USER, line)
     }
 
@@ -115,7 +115,7 @@ impl World {
         command
     }
 
-    fn user_ok(&self, line: &str) -> Ended {
+    pub(crate) fn user_ok(&self, line: &str) -> Ended {
         let ended = finish(&mut self.user(line));
         assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
         ended
@@ -167,7 +167,7 @@ pub(crate) fn key_of(id: &Ended) -> String {
 }
 
 /// Two machines, and what is far of the second one.
-fn two() -> Option<World> {
+pub(crate) fn two() -> Option<World> {
     let network = network(2, |network| {
         network.cable((CLIENT, &["10.5.0.1/24"]), (SERVER, &["10.5.0.2/24"]))?;
         network.host(SERVER, &format!("addr add {FAR_V4}/32 dev lo"))?;
@@ -184,7 +184,7 @@ fn two() -> Option<World> {
             Some(world)
         }
         Err(why) => {
-            println!("SKIPPED: {why}");
+            tack_skip::skipped(why);
             None
         }
     }
@@ -347,13 +347,75 @@ fn a_command_has_its_streams_signals_and_exit_code() {
     }
 }
 
+/// DHCP clients and systemd-resolved rename a new file over the old one, and may put a file where
+/// the link to theirs was.
+#[test]
+fn names_stay_the_peers_when_the_machine_replaces_its_configuration() {
+    let Some(world) = two() else { return };
+    let _service = met(&world);
+    world.ok(
+        "mkdir -p etc/deep run; cp /etc/passwd etc; echo old > etc/other; echo in > etc/deep/file
+        echo hosts: files > etc/nsswitch.conf; echo nameserver 192.0.2.1 > run/resolv.conf
+        ln -s $PWD/run/resolv.conf etc/resolv.conf; ln -s ../etc/other etc/link",
+    );
+    let script = "look() {\n\
+                  getent ahostsv4 www.test | head -n 1 | cut -d ' ' -f 1\n\
+                  cd /etc; cat resolv.conf nsswitch.conf other link deep/file deep/../other\n\
+                  cd \"$here\"; echo looked; }\n\
+                  here=$PWD; look\n\
+                  until [ -e ../one ]; do sleep 0.02; done; look\n\
+                  until [ -e ../two ]; do sleep 0.02; done; look\n\
+                  touch /etc/new 2>/dev/null || echo refused\n";
+    fs::write(world.path("script.sh"), script).unwrap();
+    world.ok("chmod -R a+rX etc run script.sh");
+    let prepare = format!("mount --bind {} /etc", world.text("etc"));
+    let line = "exec ../tack exec -q server: -- sh ../script.sh";
+    let mut running = Running::start(&mut world.user_after(&prepare, USER, line));
+    let mut look = |other: &str| {
+        let lines = std::iter::from_fn(|| {
+            let line = running.text_line();
+            (line != "looked\n").then(|| line.trim_end().to_owned())
+        });
+        let servers = "nameserver 198.18.0.2";
+        let expected = [
+            FAR_V4,
+            servers,
+            "hosts: files dns",
+            other,
+            other,
+            "in",
+            other,
+        ];
+        assert_eq!(lines.take(20).collect::<Vec<_>>(), expected);
+    };
+    let replace = |name: &str, contents: &str| {
+        fs::write(world.path("new"), contents).unwrap();
+        fs::rename(world.path("new"), world.path(name)).unwrap();
+    };
+    look("old");
+    replace("run/resolv.conf", "nameserver 192.0.2.2\n");
+    replace("etc/nsswitch.conf", "hosts: files\n");
+    replace("etc/other", "new\n");
+    replace("one", "");
+    look("new");
+    replace("etc/resolv.conf", "nameserver 192.0.2.3\n");
+    replace("two", "");
+    look("new");
+    assert_eq!(running.text_line(), "refused\n");
+    assert_eq!(running.status().code(), Some(0));
+    // Nothing of it is the machine's.
+    let resolv = fs::read_to_string(world.path("etc/resolv.conf")).unwrap();
+    assert_eq!(resolv, "nameserver 192.0.2.3\n");
+    assert_eq!(fs::read_dir(world.path("etc")).unwrap().count(), 6);
+}
+
 /// ssh refuses files of users that it does not know, and inside root is one. Other users than
 /// nobody see root's files as nobody's.
 #[test]
 fn ssh_reads_the_configuration_of_the_system() {
     let Some(world) = two() else { return };
     if Command::new("ssh").arg("-V").output().is_err() {
-        println!("SKIPPED: no ssh");
+        tack_skip::skipped("no ssh");
         return;
     }
     let _service = met(&world);

@@ -11,12 +11,12 @@ use crate::support::{Ended, PATIENCE, Running, finish, tack};
 use crate::tunnel::Service;
 
 /// The machines.
-const CLIENT: usize = 0;
-const GATEWAY: usize = 1;
-const SERVER: usize = 2;
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const GATEWAY: usize = 1;
+pub(crate) const SERVER: usize = 2;
 
 /// Three machines in a row; the gateway itself has no route to what is far.
-fn three() -> Option<World> {
+pub(crate) fn three() -> Option<World> {
     let network = network(3, |network| {
         network.cable(
             (CLIENT, &["10.5.1.2/24", "fd51::2/64"]),
@@ -36,13 +36,13 @@ fn three() -> Option<World> {
             Some(world)
         }
         Err(why) => {
-            println!("SKIPPED: {why}");
+            tack_skip::skipped(why);
             None
         }
     }
 }
 
-fn on(world: &World, host: usize, line: &str) -> Ended {
+pub(crate) fn on(world: &World, host: usize, line: &str) -> Ended {
     finish(&mut world.shell(host, line))
 }
 
@@ -128,11 +128,110 @@ fn clients_reach_what_the_peer_reaches_and_rules_go_with_the_gateway() {
     }
     assert_eq!(tables(&world), clean);
 
-    // The same rules, installed by hand.
+    // The same rules, installed by hand, and again: by a shell that reads them from a pipe.
     let _third = gateway("");
-    let line = format!("{tack} gateway --interface veth0 --print-rules | sh -e");
-    let installed = on(&world, GATEWAY, &line);
-    assert_eq!(installed.code, Some(0), "{installed:?}");
+    let print = format!("{tack} gateway --interface veth0 --print-rules");
+    let install = || {
+        let installed = on(&world, GATEWAY, &format!("{print} | sh"));
+        assert_eq!((installed.code, &*installed.stderr), (Some(0), ""));
+        let list = "nft list ruleset; ip rule; ip -6 rule; ip route show table 7281";
+        on(&world, GATEWAY, list).stdout
+    };
+    let once = install();
+    assert_eq!(once, install());
     let fetched = on(&world, CLIENT, fetch);
     assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    // It stops where a command fails.
+    let failing = format!("{{ echo 'ip() {{ return 7; }}'; {print}; }} | sh");
+    assert_eq!(on(&world, GATEWAY, &failing).code, Some(7));
+}
+
+/// With `--block` clients whose connections no gateway takes go nowhere.
+#[test]
+fn blocked_clients_do_not_go_out_directly() {
+    let Some(world) = three() else { return };
+    let tack = PathBuf::from(tack().get_program());
+    let tack = tack.display();
+    // The gateway forwards, and knows the way.
+    let forward = on(
+        &world,
+        GATEWAY,
+        &format!("echo 1 > /proc/sys/net/ipv4/ip_forward; ip route add {FAR_V4} via 10.5.2.2"),
+    );
+    assert_eq!(forward.code, Some(0), "{forward:?}");
+    let key = key_of(&on(&world, GATEWAY, &format!("{tack} id")));
+    let (_service, server_key) = world.serve(SERVER, "10.5.2.2:7777", &key);
+    let add = format!("{tack} peers add server {server_key} --address 10.5.2.2:7777");
+    assert_eq!(on(&world, GATEWAY, &add).code, Some(0));
+    let _far = world.far_server(SERVER);
+    let fetch = |seconds: &str| {
+        let line = format!("curl -sS -m {seconds} http://{FAR_V4}/file | cmp - www/file");
+        on(&world, CLIENT, &line).code == Some(0)
+    };
+    assert!(fetch("60"), "directly");
+    let listed = |what: &str| {
+        let tables = tables(&world);
+        let mut lines = tables.lines();
+        lines.any(|line| line.ends_with(what))
+    };
+    let options = "--interface veth0 --install --block";
+
+    // A peer that is not there: it blocks before it asks.
+    let strange = key_of(&on(
+        &world,
+        GATEWAY,
+        &format!("TACK_STATE_DIR=strange {tack} id"),
+    ));
+    let nobody = format!("{tack} peers add nobody {strange} --address 127.0.0.1:9");
+    assert_eq!(on(&world, GATEWAY, &nobody).code, Some(0));
+    let failed = on(
+        &world,
+        GATEWAY,
+        &format!("{tack} gateway nobody: {options}"),
+    );
+    assert_eq!(failed.code, Some(3), "{failed:?}");
+    assert!(
+        failed.stderr.contains("the clients stay blocked"),
+        "{failed:?}"
+    );
+    assert!(listed("tack_gateway_7281_block") && !fetch("0.3"));
+
+    let gateway = || {
+        let line = format!("exec {tack} gateway server: {options}");
+        let mut gateway = Service::of(world.shell(GATEWAY, &line));
+        gateway.line("connections of clients behind veth0 lead to server:");
+        gateway
+    };
+    let ended = || {
+        while listed("tack_gateway_7281") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        listed("tack_gateway_7281_block")
+    };
+    // Killed, and asked to end.
+    let first = gateway();
+    assert!(fetch("60"), "through the gateway");
+    drop(first);
+    assert!(ended() && !fetch("0.3"));
+    let mut second = gateway();
+    assert!(fetch("60"), "through the next one");
+    let pid = rustix::process::Pid::from_child(&second.child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    let said = second.line("the clients stay blocked; `");
+    assert_eq!(second.child.wait().unwrap().code(), Some(143));
+    assert!(ended() && !fetch("0.3"));
+
+    // What the gateway said lets them out; what was printed blocks them again.
+    let command = said.split('`').nth(1).unwrap();
+    assert_eq!(on(&world, GATEWAY, command).code, Some(0));
+    assert!(fetch("60"), "directly again");
+    let install = format!("{tack} gateway --interface veth0 --print-rules --block | sh");
+    assert_eq!(on(&world, GATEWAY, &install).code, Some(0));
+    assert!(!fetch("0.3"));
+    let alone = on(
+        &world,
+        GATEWAY,
+        &format!("{tack} gateway server: --interface veth0 --block"),
+    );
+    assert_eq!(alone.code, Some(2), "{alone:?}");
 }

@@ -40,6 +40,7 @@ mod transfer;
 mod tunnel;
 mod tunnel_talks;
 mod turns;
+mod unchanged_talks;
 mod unit;
 mod wifi;
 mod words;

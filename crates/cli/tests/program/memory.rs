@@ -35,7 +35,9 @@ fn arrives_intact_in_little_memory(size: u64) {
     let source = tempfile::tempdir().unwrap();
     let disk = rustix::fs::statvfs(source.path()).unwrap();
     if disk.f_bavail * disk.f_frsize < 2 * size + (256 << 20) {
-        println!("SKIPPED: twice {size} bytes do not fit on the disk of the temporary folder");
+        tack_skip::skipped(format_args!(
+            "twice {size} bytes do not fit on the disk of the temporary folder"
+        ));
         return;
     }
     let path = source.path().join("file");

@@ -189,7 +189,7 @@ fn programs_cross_the_air_and_their_bytes_are_the_same() {
     ];
     let world = match World::new(network, &programs) {
         Ok(world) => world,
-        Err(why) => return println!("SKIPPED: {why}"),
+        Err(why) => return tack_skip::skipped(why),
     };
     let mut air = Running::start(&mut world.tack(
         AIR,
@@ -360,7 +360,7 @@ asyncio.run(main())
         looked.is_ok_and(|status| status.success())
     });
     let Some(python) = python else {
-        return println!("SKIPPED the WebSocket: no websockets (Debian's python3-websockets)");
+        return tack_skip::skipped("the WebSocket: no websockets (Debian's python3-websockets)");
     };
     world.write("server.py", SERVER.as_bytes());
     world.write("client.py", CLIENT.as_bytes());
@@ -398,7 +398,7 @@ fn the_readme_works_as_typed() {
     network.end_after(PATIENCE);
     let world = match World::new(network, &["ssh", "curl", "python3", "ssh-keygen"]) {
         Ok(world) => world,
-        Err(why) => return println!("SKIPPED: {why}"),
+        Err(why) => return tack_skip::skipped(why),
     };
     let (here, there) = (0, 1);
     for host in [here, there] {
@@ -458,7 +458,7 @@ fn the_readme_works_as_typed() {
         }
         executed += usize::from(line.starts_with("tack exec "));
         if line.starts_with("tack exec ") && !Path::new("/dev/net/tun").exists() {
-            println!("SKIPPED {line}: no /dev/net/tun");
+            tack_skip::skipped(format_args!("{line}: no /dev/net/tun"));
             continue;
         }
         let typed = match line.starts_with("ssh ") {

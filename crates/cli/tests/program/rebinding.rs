@@ -70,7 +70,7 @@ impl World {
     fn new(rules: &[&str]) -> Option<Self> {
         let looked = Command::new("python3").arg("--version").output();
         if !looked.is_ok_and(|output| output.status.success()) {
-            println!("SKIPPED: no python3");
+            tack_skip::skipped("no python3");
             return None;
         }
         let mut network = network(2, |network| {

@@ -247,7 +247,7 @@ fn on_a_terminal_the_end_of_the_other_side_is_the_end() {
         .output()
         .is_err()
     {
-        return println!("SKIPPED: no script, which makes a terminal");
+        return tack_skip::skipped("no script, which makes a terminal");
     }
     let (mut service, _input, reading) = held_open(script);
     assert_eq!(ends(&mut service, || ()), Some(0));

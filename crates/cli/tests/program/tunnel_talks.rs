@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -15,7 +15,7 @@ use crate::support::{PATIENCE, is_long};
 use crate::tunnel::{Two, connect, socket_reset};
 
 /// Conversations at a time, over each way.
-const TALKS: u64 = 6;
+pub(crate) const TALKS: u64 = 6;
 
 /// Numbers from a seed (SplitMix64).
 #[derive(Clone, Debug)]
@@ -65,14 +65,14 @@ enum Ending {
 }
 
 #[derive(Clone, Debug)]
-struct Talk {
+pub(crate) struct Talk {
     seed: u64,
     turns: Vec<Turn>,
     ending: Ending,
 }
 
 impl Talk {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random(seed);
         let side = |random: &mut Random| random.below(2) as usize;
         let turn = |random: &mut Random| {
@@ -135,7 +135,7 @@ enum End {
 
 /// What one side heard.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Heard {
+pub(crate) struct Heard {
     /// Bytes, each of which was right.
     bytes: usize,
     end: End,
@@ -230,9 +230,13 @@ fn play(stream: TcpStream, talk: &Talk, side: usize) -> Heard {
     Heard { bytes, end }
 }
 
-/// Takes part in conversations as the second side; the first eight bytes of each are its seed.
-fn second_side() -> (SocketAddr, mpsc::Receiver<(u64, Option<Heard>)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+/// What second sides heard, by the seed of the conversation.
+pub(crate) type Told = mpsc::Receiver<(u64, Option<Heard>)>;
+
+/// Takes part in conversations as the second side, at a free port of `at`; the first eight bytes of
+/// each are its seed.
+pub(crate) fn second_side(at: IpAddr) -> (SocketAddr, Told) {
+    let listener = TcpListener::bind((at, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
@@ -254,13 +258,13 @@ fn second_side() -> (SocketAddr, mpsc::Receiver<(u64, Option<Heard>)>) {
 }
 
 /// Relays datagrams between clients and a server, unless it is cut.
-struct Path {
-    address: SocketAddr,
+pub(crate) struct Path {
+    pub(crate) address: SocketAddr,
     is_cut: Arc<AtomicBool>,
 }
 
 impl Path {
-    fn new(to: &str) -> Self {
+    pub(crate) fn new(to: &str) -> Self {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let address = socket.local_addr().unwrap();
         let is_cut = Arc::new(AtomicBool::new(false));
@@ -271,7 +275,7 @@ impl Path {
             loop {
                 let (len, from) = socket.recv_from(&mut bytes).unwrap();
                 let way = ways.entry(from).or_insert_with(|| {
-                    let way = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+                    let way = Arc::new(UdpSocket::bind("0.0.0.0:0").unwrap());
                     way.connect(&to).unwrap();
                     let (socket, back) = (Arc::clone(&socket), Arc::clone(&way));
                     let cut = Arc::clone(&cut);
@@ -294,7 +298,7 @@ impl Path {
     }
 
     /// Nothing passes for this time.
-    fn cut(&self, time: Duration) {
+    pub(crate) fn cut(&self, time: Duration) {
         self.is_cut.store(true, Ordering::Relaxed);
         std::thread::sleep(time);
         self.is_cut.store(false, Ordering::Relaxed);
@@ -303,7 +307,7 @@ impl Path {
 
 /// How a conversation gets to the second side.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+pub(crate) enum Way {
     Straight(SocketAddr),
     Socks(SocketAddr),
     Http(SocketAddr),
@@ -332,11 +336,11 @@ impl Way {
 }
 
 /// What both sides heard in each of these conversations, which are held at the same time.
-fn talk_over(
+pub(crate) fn talk_over(
     way: Way,
     target: SocketAddr,
     talks: &[Talk],
-    told: &mpsc::Receiver<(u64, Option<Heard>)>,
+    told: &Told,
 ) -> Vec<[Heard; 2]> {
     let first: Vec<_> = std::thread::scope(|scope| {
         let talking: Vec<_> = talks
@@ -375,7 +379,7 @@ fn talk_over(
 
 #[test]
 fn conversations_over_tunnels_are_those_over_a_direct_connection() {
-    let (target, told) = second_side();
+    let (target, told) = second_side(Ipv4Addr::LOCALHOST.into());
     let two = Two::new(&["--target", "127.0.0.1:*", "--remote-listen", "127.0.0.1:*"]);
     let path = Path::new(&two.address);
     let at = path.address.to_string();
@@ -403,22 +407,36 @@ fn conversations_over_tunnels_are_those_over_a_direct_connection() {
         let talks: Vec<_> = seeds.map(Talk::new).collect();
         let expected = talk_over(Way::Straight(target), target, &talks, &told);
         for (number, way) in ways.into_iter().enumerate() {
-            let heard = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    // Another moment in each round.
-                    std::thread::sleep(Duration::from_millis(round * 7 % 50));
-                    path.cut(Duration::from_millis(if number % 2 == 0 {
-                        60
-                    } else {
-                        150
-                    }));
-                });
+            // Another moment in each round.
+            let moment = Duration::from_millis(round * 7 % 50);
+            let time = Duration::from_millis(if number % 2 == 0 { 60 } else { 150 });
+            let heard = talk_over_cut(&path, (moment, time), || {
                 talk_over(way, target, &talks, &told)
             });
-            for ((heard, expected), talk) in heard.iter().zip(&expected).zip(&talks) {
-                assert_eq!(heard, expected, "{way:?}: {talk:?}");
-            }
+            compare(&heard, &expected, &talks, &format!("{way:?}"));
         }
+    }
+}
+
+/// Has conversations, while the path is cut at a moment for a time.
+pub(crate) fn talk_over_cut(
+    path: &Path,
+    (moment, time): (Duration, Duration),
+    talk: impl FnOnce() -> Vec<[Heard; 2]>,
+) -> Vec<[Heard; 2]> {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(moment);
+            path.cut(time);
+        });
+        talk()
+    })
+}
+
+/// Both sides heard what they should have.
+pub(crate) fn compare(heard: &[[Heard; 2]], expected: &[[Heard; 2]], talks: &[Talk], what: &str) {
+    for ((heard, expected), talk) in heard.iter().zip(expected).zip(talks) {
+        assert_eq!(heard, expected, "{what}: {talk:?}");
     }
 }
 

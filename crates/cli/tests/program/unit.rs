@@ -43,7 +43,7 @@ fn units() -> tempfile::TempDir {
 #[test]
 fn systemd_understands_the_units_and_finds_them_tight() {
     if !is_here("systemd-analyze", "--version") {
-        return println!("SKIPPED: no systemd-analyze");
+        return tack_skip::skipped("no systemd-analyze");
     }
     let folder = units();
     let analyze = |arguments: &[&str]| {
@@ -125,11 +125,11 @@ impl Drop for Traced {
 #[test]
 fn the_service_works_under_what_its_unit_restricts() {
     if !getuid().is_root() {
-        return println!("SKIPPED: only root makes a sandbox like that of the unit");
+        return tack_skip::skipped("only root makes a sandbox like that of the unit");
     }
     for program in ["unshare", "setpriv", "mount", "strace"] {
         if !is_here(program, "--version") {
-            return println!("SKIPPED: no {program}");
+            return tack_skip::skipped(format_args!("no {program}"));
         }
     }
     let target = target(echo).to_string();
@@ -236,7 +236,7 @@ fn check_calls(trace: &str) {
         "{names:?}"
     );
     if !is_here("systemd-analyze", "--version") {
-        return println!("SKIPPED SystemCallFilter: no systemd-analyze");
+        return tack_skip::skipped("SystemCallFilter: no systemd-analyze");
     }
     let mut allowed = set("@system-service");
     for excluded in ["@privileged", "@resources"] {

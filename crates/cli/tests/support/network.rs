@@ -32,7 +32,7 @@ pub(crate) fn network(
     match made {
         Ok(network) => Some(network),
         Err(why) => {
-            println!("SKIPPED: no network namespaces: {why}");
+            tack_skip::skipped(format_args!("no network namespaces: {why}"));
             None
         }
     }
@@ -53,6 +53,12 @@ impl Network {
             ip(&format!("-n {name} link set lo up"))?;
         }
         Ok(network)
+    }
+
+    /// The namespace of a host, as a file.
+    #[allow(dead_code, reason = "not every test binary enters one")]
+    pub(crate) fn namespace(&self, host: usize) -> std::path::PathBuf {
+        std::path::Path::new("/run/netns").join(&self.names[host])
     }
 
     /// A cable between two hosts, each with these addresses (with the length of the prefix).

@@ -45,7 +45,7 @@ fn isolated<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     };
     match std::thread::spawn(run).join() {
         Ok(Ok(())) => {}
-        Ok(Err(why)) => println!("SKIPPED: {why}"),
+        Ok(Err(why)) => tack_skip::skipped(why),
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }

@@ -426,7 +426,7 @@ fn equal_seeds_equal_runs() {
 #[test]
 fn analysers_read_captures() {
     if Command::new("tshark").arg("--version").output().is_err() {
-        println!("SKIPPED: tshark is not installed");
+        tack_skip::skipped("tshark is not installed");
         return;
     }
     let tcp = "[[flow]]\ncongestion = 'cubic'\n[[flow]]\nfrom = 'sta1'\nto = 'sta0'\ncongestion = 'cubic'";

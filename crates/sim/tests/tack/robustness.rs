@@ -83,7 +83,7 @@ fn moved_sequence_numbers_do_no_harm() {
 #[test]
 fn tshark_finds_nothing_malformed() {
     let Ok(version) = Command::new("tshark").arg("--version").output() else {
-        println!("SKIPPED: tshark is not installed");
+        tack_skip::skipped("tshark is not installed");
         return;
     };
     assert!(version.status.success());

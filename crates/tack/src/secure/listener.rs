@@ -198,9 +198,11 @@ impl SecureListener {
         self.endpoint.clone()
     }
 
-    /// The UDP address that peers connect to.
+    /// The UDP address that peers connect to; behind a TUN device the address of the host, with the
+    /// TCP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.endpoint.local_addr()
+        let local = &self.endpoint.handle.local;
+        local.shown(local.address(), self.port)
     }
 
     /// The TCP port that peers connect to.

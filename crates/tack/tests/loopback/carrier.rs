@@ -156,13 +156,13 @@ fn pass_in_namespace(set_up: &str) {
             assert!(said.contains("3 passed"), "{said}");
         }
         Ok(output) if matches!(output.status.code(), Some(1 | 99 | 126 | 127)) => {
-            println!(
-                "SKIPPED: no network namespace: {}",
+            tack_skip::skipped(format_args!(
+                "no network namespace: {}",
                 String::from_utf8_lossy(&output.stderr)
-            );
+            ));
         }
         Ok(output) => panic!("{output:?}"),
-        Err(error) => println!("SKIPPED: no unshare: {error}"),
+        Err(error) => tack_skip::skipped(format_args!("no unshare: {error}")),
     }
 }
 

@@ -12,8 +12,9 @@ use tack_io::{Clock, PacingTimer, TunNetwork, TunOptions, TunReceiver, TunSender
 use tack_sim::link::{Bound, LinkRate};
 use tack_sim::packet::{Checksums, Head, Inner, Packet};
 use tack_sim::path::{Path, PathConfig};
-use tack_wire::ip;
+use tack_wire::{ip, segment};
 
+use crate::stand_ins::StandIns;
 use crate::world::ip as address;
 
 /// From the near namespace to the far one, and back.
@@ -40,6 +41,10 @@ impl Drop for Link {
 
 /// The kernel's address in the near namespace.
 pub(crate) const NEAR: &str = "10.80.0.1";
+/// The one of IPv6.
+pub(crate) const NEAR_V6: &str = "fd80:0::1";
+/// MTU of the devices, unless a test has another one.
+const MTU: u16 = 1500;
 
 /// A path without faults: fast, with a queue that overflows only when it is full.
 pub(crate) fn clean() -> PathConfig {
@@ -51,16 +56,23 @@ pub(crate) fn clean() -> PathConfig {
 }
 
 impl Link {
-    /// Namespaces in which this thread's is the near one; the near one routes 10.77.1.0/24 through
-    /// the forwarder, the far one 10.80.0.0/24 and 10.77.2.0/24.
+    /// Namespaces in which this thread's is the near one; the near one routes 10.77.1.0/24 and
+    /// fd77:1::/64 through the forwarder, the far one 10.80.0.0/24, 10.77.2.0/24, fd80:0::/64 and
+    /// fd77:2::/64.
     pub(crate) fn new(paths: [PathConfig; 2], seed: u64, rule: Rule) -> Self {
+        Self::with_mtu(paths, seed, rule, MTU)
+    }
+
+    /// As [`Link::new`], with another MTU.
+    pub(crate) fn with_mtu(paths: [PathConfig; 2], seed: u64, rule: Rule, mtu: u16) -> Self {
         let near = Namespace::current().unwrap();
-        let near_device = device("10.80.0.1", "10.80.0.2", &["10.77.1.0"]);
+        let near_device = device(0, &["10.77.1.0", "fd77:1::"], mtu);
+        forward();
         let far = Namespace::enter_new().unwrap();
-        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-        let far_device = device("10.80.1.1", "10.80.1.2", &["10.80.0.0", "10.77.2.0"]);
+        let routes = ["10.80.0.0", "10.77.2.0", "fd80:0::", "fd77:2::"];
+        let far_device = device(1, &routes, mtu);
+        forward();
         near.enter().unwrap();
-        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         let passed = Arc::<Mutex<[u64; 2]>>::default();
         let forwarder = Forwarder {
             devices: [near_device, far_device],
@@ -69,6 +81,7 @@ impl Link {
                 Path::new(&paths[BACK], seed, 0),
             ],
             rule,
+            stand_ins: StandIns::default(),
             clock: Clock::new(),
             timer: PacingTimer::new().unwrap(),
             passed: Arc::clone(&passed),
@@ -90,14 +103,29 @@ impl Link {
     }
 }
 
-fn device(kernel: &str, stack: &str, routes: &[&str]) -> (TunSender, TunReceiver) {
-    let mut options = TunOptions::new(TunNetwork {
-        kernel: address(kernel),
-        prefix: 24,
-        stack: address(stack),
-    });
+/// Lets this namespace forward packets.
+fn forward() {
+    for name in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+        crate::world::sysctl(name, "1");
+    }
+}
+
+/// The forwarder's device in namespace `number`: 0 near, 1 far.
+fn device(number: u8, routes: &[&str], mtu: u16) -> (TunSender, TunReceiver) {
+    let network = |prefix, host: &dyn Fn(u8) -> String| TunNetwork {
+        kernel: address(&host(1)),
+        prefix,
+        stack: address(&host(2)),
+    };
+    let mut options = TunOptions::new(network(24, &|host| format!("10.80.{number}.{host}")));
+    let v6 = network(64, &|host| format!("fd80:{number}::{host}"));
+    options.networks.push(v6);
     options.offload = false;
-    options.routes = routes.iter().map(|route| (address(route), 24)).collect();
+    options.mtu = mtu;
+    let routes = routes.iter().map(|route| address(route));
+    options.routes = routes
+        .map(|route| (route, if route.is_ipv4() { 24 } else { 64 }))
+        .collect();
     options.open().unwrap()
 }
 
@@ -107,6 +135,7 @@ struct Forwarder {
     /// There, back.
     paths: [Path; 2],
     rule: Rule,
+    stand_ins: StandIns,
     clock: Clock,
     timer: PacingTimer,
     passed: Arc<Mutex<[u64; 2]>>,
@@ -145,7 +174,10 @@ impl Forwarder {
                 continue;
             };
             for received in packets {
-                let Some(mut packet) = packet(received.bytes, received.arrived) else {
+                let at = received.arrived;
+                let packet = packet(received.bytes, at)
+                    .or_else(|| self.stand_ins.packet(received.bytes, at));
+                let Some(mut packet) = packet else {
                     continue;
                 };
                 self.passed.lock().unwrap()[direction] += 1;
@@ -161,9 +193,14 @@ impl Forwarder {
         for direction in [THERE, BACK] {
             while let Some((_, mut packet)) = self.paths[direction].receive(now) {
                 packet.write_checksums();
-                let bytes = [&packet.head[..], &packet.payload].concat();
-                // The device may be full, as any link.
-                let _ = self.devices[1 - direction].0.send_packet(&bytes);
+                let bytes = match StandIns::is_one(&packet) {
+                    true => self.stand_ins.bytes(&packet),
+                    false => Some([&packet.head[..], &packet.payload].concat()),
+                };
+                if let Some(bytes) = bytes {
+                    // The device may be full, as any link.
+                    let _ = self.devices[1 - direction].0.send_packet(&bytes);
+                }
             }
         }
     }
@@ -176,17 +213,23 @@ fn packet(bytes: &[u8], at: Instant) -> Option<Packet> {
     if outer.protocol != tack_wire::checksum::PROTOCOL_TCP || !outer.src.is_ipv4() {
         return None;
     }
-    let tcp_len = usize::from(*outer.payload.get(12)? >> 4) * 4;
-    let head_len = ip::IPV4_HEADER_LEN + tcp_len;
-    let mut head = Head::from_slice(bytes.get(..head_len)?)?;
-    head[10..12].fill(0);
-    head[36..38].fill(0);
-    Some(Packet {
-        head,
+    let head_len = ip::IPV4_HEADER_LEN + segment_head(outer.payload)?;
+    let mut packet = Packet {
+        head: Head::from_slice(bytes.get(..head_len)?)?,
         payload: bytes[head_len..].to_vec().into(),
-        checksums: Checksums::Blank,
+        checksums: Checksums::Written,
         declared: None,
         inner: Inner::Unknown,
         sent: at,
-    })
+    };
+    packet.blank_checksums();
+    Some(packet)
+}
+
+/// Length of the header of a segment, options included.
+pub(crate) fn segment_head(segment: &[u8]) -> Option<usize> {
+    let len = usize::from(*segment.get(12)? >> 4) * 4;
+    (segment::HEADER_LEN..=segment.len())
+        .contains(&len)
+        .then_some(len)
 }

@@ -174,7 +174,7 @@ fn a_loop_on_the_way_is_told() {
         match loaded {
             Ok(output) if output.status.success() => {}
             other => {
-                println!("SKIPPED: no nft: {other:?}");
+                tack_skip::skipped(format_args!("no nft: {other:?}"));
                 return;
             }
         }

@@ -10,8 +10,9 @@ use tack_sim::impair::order::OrderConfig;
 use tack_sim::path::PathConfig;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::forwarder::{Link, NEAR, clean};
-use crate::pattern::exchange;
+use crate::covering::{Case, covering};
+use crate::forwarder::{Link, NEAR, NEAR_V6, clean};
+use crate::pattern::{check_stream, write_stream};
 use crate::world::{host, ip, isolated, options, sysctl};
 
 /// Faults, two or more of them at once.
@@ -65,55 +66,106 @@ fn faults() -> Vec<(&'static str, PathConfig)> {
     ]
 }
 
-/// Both opens, both directions of data at once.
-async fn both_opens(endpoint: &Endpoint, config: &Config, len: u64, what: &str) {
-    let listener = TcpListener::bind((ip(NEAR), 0)).await.unwrap();
-    let connect = endpoint.connect(listener.local_addr().unwrap());
-    let connect = connect.config(config.clone());
-    let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
-    let (mut ours, mut theirs) = (ours.expect(what), theirs.expect(what).0);
-    exchange(&mut ours, &mut theirs, len).await;
-    ours.finished().await.expect(what);
-    drop(ours);
+/// What the cases of the matrix differ by, and how many values each has.
+const SETTINGS: [usize; 9] = [
+    2, // SACK
+    2, // timestamps
+    2, // window scaling
+    2, // who does without those that are off: the kernel, we
+    3, // MTU
+    4, // faults
+    2, // who opens: we, the kernel
+    2, // IPv4, IPv6
+    3, // data: from us, from the kernel, both at once
+];
+/// Their places.
+const MTU: usize = 4;
+const FAULT: usize = 5;
 
-    let options = ListenOptions::new().config(config.clone());
-    let listener = endpoint.listen_with(9000, options).unwrap();
-    let address = SocketAddr::new(ip("10.77.1.2"), 9000);
-    let (ours, theirs) = tokio::join!(listener.accept(), TcpStream::connect(address));
-    let (mut ours, mut theirs) = (ours.expect(what).0, theirs.expect(what));
-    exchange(&mut ours, &mut theirs, len).await;
+const MTUS: [u16; 3] = [1280, 1500, 9000];
+/// Bytes of a stream, where there is one.
+const LEN: u64 = 100_000;
+
+/// Opens a connection, and says so much each way.
+async fn talk(
+    endpoint: &Endpoint,
+    config: &Config,
+    (by_kernel, is_v6): (bool, bool),
+    [ours_len, theirs_len]: [u64; 2],
+    what: &str,
+) {
+    let (near, stack) = match is_v6 {
+        false => (NEAR, "10.77.1.2"),
+        true => (NEAR_V6, "fd77:1::2"),
+    };
+    let (mut ours, mut theirs) = if by_kernel {
+        let options = ListenOptions::new().config(config.clone());
+        let listener = endpoint.listen_with(9000, options).unwrap();
+        let address = SocketAddr::new(ip(stack), 9000);
+        let (ours, theirs) = tokio::join!(listener.accept(), TcpStream::connect(address));
+        (ours.expect(what).0, theirs.expect(what))
+    } else {
+        let listener = TcpListener::bind((ip(near), 0)).await.unwrap();
+        let connect = endpoint.connect(listener.local_addr().unwrap());
+        let connect = connect.config(config.clone());
+        let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+        (ours.expect(what), theirs.expect(what).0)
+    };
+    let (mut reader, mut writer) = tokio::io::split(&mut ours);
+    let (mut their_reader, mut their_writer) = theirs.split();
+    tokio::join!(
+        write_stream(&mut writer, 1, ours_len),
+        check_stream(&mut their_reader, 1, ours_len),
+        write_stream(&mut their_writer, 2, theirs_len),
+        check_stream(&mut reader, 2, theirs_len),
+    );
     ours.finished().await.expect(what);
 }
 
-/// Every set of SACK, timestamps and window scaling of the kernel's, with our controllers in turn
-/// (in the ordinary form nothing, all, and all but SACK).
-/// The paths are in namespaces of their own, and most of the time is waiting: all at once.
+/// SACK, timestamps, window scaling, MTU, faults, who opens, family and direction, each independent
+/// of the others: all pairs of values, in the long form all triples. Our controllers take turns.
+/// The paths are in namespaces of their own, and most of the time is waiting: all faults at once.
 #[test]
 fn the_kernel_and_we_over_an_impaired_path() {
+    let cases = covering(SETTINGS, if crate::is_long() { 3 } else { 2 });
     std::thread::scope(|scope| {
         for (number, (what, path)) in faults().into_iter().enumerate() {
-            scope.spawn(move || isolated(move || every_set_of_options(number, what, path)));
+            let of_fault = cases.iter().filter(|case| case[FAULT] == number);
+            let of_fault: Vec<_> = of_fault.copied().collect();
+            scope.spawn(move || {
+                for (place, mtu) in MTUS.into_iter().enumerate() {
+                    let cases = of_fault.iter().filter(|case| case[MTU] == place);
+                    let (cases, path) = (cases.copied().collect::<Vec<_>>(), path.clone());
+                    let seed = (number * MTUS.len() + place) as u64;
+                    isolated(move || matrix(cases, seed, mtu, what, path));
+                }
+            });
         }
     });
 }
 
-async fn every_set_of_options(number: usize, what: &'static str, path: PathConfig) {
-    let link = Link::new([path.clone(), path], number as u64, Box::new(|_, _| true));
+async fn matrix(cases: Vec<Case<9>>, seed: u64, mtu: u16, what: &'static str, path: PathConfig) {
+    let link = Link::with_mtu([path.clone(), path], seed, Box::new(|_, _| true), mtu);
     let mut device = options(1);
-    device.mtu = [1500, 1280][number % 2];
-    let mtu = device.mtu;
+    device.mtu = mtu;
     let endpoint = link.far(|| crate::world::build(Endpoint::builder().mtu(mtu).tun(device)));
-    for &bits in crate::sets_of_options() {
-        let setting = |bit: u32| if bits >> bit & 1 == 1 { "1" } else { "0" };
-        sysctl("ipv4/tcp_sack", setting(0));
-        sysctl("ipv4/tcp_timestamps", setting(1));
-        sysctl("ipv4/tcp_window_scaling", setting(2));
+    for (number, case) in cases.into_iter().enumerate() {
+        let [sack, timestamps, scaling, by_us, _, _, opener, family, data] = case;
+        let setting = |value: usize| if value == 1 || by_us == 1 { "1" } else { "0" };
+        sysctl("ipv4/tcp_sack", setting(sack));
+        sysctl("ipv4/tcp_timestamps", setting(timestamps));
+        sysctl("ipv4/tcp_window_scaling", setting(scaling));
+        let on = |value: usize| value == 1 || by_us == 0;
         let config = Config {
-            congestion: [Algorithm::default(), Algorithm::Cubic][bits as usize % 2],
+            sack: on(sack),
+            timestamps: on(timestamps),
+            window_scaling: on(scaling),
+            congestion: [Algorithm::default(), Algorithm::Cubic][number % 2],
             ..Config::default()
         };
-        let what = format!("{what}, options {bits:03b}");
-        both_opens(&endpoint, &config, 100_000, &what).await;
+        let len = [[LEN, 0], [0, LEN], [LEN, LEN]][data];
+        let what = format!("{what}, MTU {mtu}, {case:?}");
+        talk(&endpoint, &config, (opener == 1, family == 1), len, &what).await;
     }
 }
 
@@ -124,6 +176,16 @@ fn long_streams_over_an_impaired_path() {
         let (_, path) = faults().remove(1);
         let link = Link::new([path.clone(), path], 7, Box::new(|_, _| true));
         let endpoint = link.far(|| host(options(1)));
-        both_opens(&endpoint, &Config::default(), 2 << 20, "2 MiB").await;
+        for by_kernel in [false, true] {
+            let len = [2 << 20; 2];
+            talk(
+                &endpoint,
+                &Config::default(),
+                (by_kernel, by_kernel),
+                len,
+                "2 MiB",
+            )
+            .await;
+        }
     });
 }

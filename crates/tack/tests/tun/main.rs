@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod conformance;
+mod covering;
 mod everywhere;
 mod flood;
 mod forwarder;
@@ -14,6 +15,7 @@ mod middlebox;
 mod pattern;
 mod programs;
 mod soak;
+mod stand_ins;
 mod two_ends;
 mod world;
 

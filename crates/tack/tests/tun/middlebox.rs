@@ -22,10 +22,32 @@ struct Ends {
     link: Link,
     client: Endpoint,
     listener: Listener,
+    /// What carried TACK's option before it came to the box, by direction.
+    carrying: Arc<Mutex<[Carrying; 2]>>,
 }
 
-fn ends(paths: [PathConfig; 2], rule: Rule) -> Ends {
-    let link = Link::new(paths, 1, rule);
+/// How many segments carried TACK's option.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carrying {
+    syns: u32,
+    others: u32,
+}
+
+fn ends(paths: [PathConfig; 2], mut rule: Rule) -> Ends {
+    let carrying = Arc::<Mutex<[Carrying; 2]>>::default();
+    let counted = Arc::clone(&carrying);
+    let counting: Rule = Box::new(move |direction, packet| {
+        if let Some((header, _)) = packet.tcp()
+            && TcpOptions::parse(&header[20..]).tack.is_some()
+        {
+            let is_syn = Segment::flags(header).is_some_and(|flags| flags.syn());
+            let carrying = &mut counted.lock().unwrap()[direction];
+            carrying.syns += u32::from(is_syn);
+            carrying.others += u32::from(!is_syn);
+        }
+        rule(direction, packet)
+    });
+    let link = Link::new(paths, 1, counting);
     let server = host(options(2));
     let client = link.far(|| host(options(1)));
     let listener = server.listen_with(80, ListenOptions::new().config(config()));
@@ -33,6 +55,7 @@ fn ends(paths: [PathConfig; 2], rule: Rule) -> Ends {
         link,
         client,
         listener: listener.unwrap(),
+        carrying,
     }
 }
 
@@ -45,6 +68,17 @@ fn config() -> Config {
 }
 
 impl Ends {
+    fn carrying(&self) -> [Carrying; 2] {
+        *self.carrying.lock().unwrap()
+    }
+
+    /// Both sides agreed on TACK, and both used it: the box had something to strip.
+    fn demand_agreement(&self) {
+        let carrying = self.carrying();
+        let agreed = carrying.iter().all(|way| way.syns > 0 && way.others > 0);
+        assert!(agreed, "{carrying:?}");
+    }
+
     async fn connect(&self) -> (Stream, Stream) {
         let connect = self.client.connect(SocketAddr::new(ip(SERVER), 80));
         let connect = connect.config(config());
@@ -90,17 +124,20 @@ fn nothing() -> Rule {
 #[test]
 fn a_path_without_a_box_carries_tack() {
     isolated(|| async {
-        let stats = ends([clean(), clean()], nothing()).transfer(2 << 20).await;
+        let ends = ends([clean(), clean()], nothing());
+        let stats = ends.transfer(2 << 20).await;
         assert!(stats.iter().all(|side| side.acks_tack > 0), "{stats:?}");
+        ends.demand_agreement();
     });
 }
 
 #[test]
 fn stripped_from_syns_it_is_plain_tcp() {
     isolated(|| async {
-        let stats = ends(stripping(StripFrom::Syn), nothing())
-            .transfer(2 << 20)
-            .await;
+        let ends = ends(stripping(StripFrom::Syn), nothing());
+        let stats = ends.transfer(2 << 20).await;
+        let [there, back] = ends.carrying();
+        assert!(there.syns > 0 && back.syns == 0, "{there:?} {back:?}");
         for side in stats {
             assert_eq!((side.acks_tack, side.invalid_reports), (0, 0), "{side:?}");
             assert!(side.acks_delayed > 0, "{side:?}");
@@ -111,9 +148,9 @@ fn stripped_from_syns_it_is_plain_tcp() {
 #[test]
 fn stripped_from_data_the_bytes_arrive_all_the_same() {
     isolated(|| async {
-        let stats = ends(stripping(StripFrom::Rest), nothing())
-            .transfer(2 << 20)
-            .await;
+        let ends = ends(stripping(StripFrom::Rest), nothing());
+        let stats = ends.transfer(2 << 20).await;
+        ends.demand_agreement();
         assert!(stats.iter().all(|side| side.bytes_read == 2 << 20));
     });
 }
@@ -136,7 +173,9 @@ fn stripped_from_some_segments_the_bytes_arrive_all_the_same() {
             }
             true
         });
-        let stats = ends([clean(), clean()], rule).transfer(2 << 20).await;
+        let ends = ends([clean(), clean()], rule);
+        let stats = ends.transfer(2 << 20).await;
+        ends.demand_agreement();
         assert!(stats.iter().all(|side| side.bytes_read == 2 << 20));
         assert!(stripped.load(Ordering::Relaxed) > 100);
     });

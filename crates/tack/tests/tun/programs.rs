@@ -32,7 +32,7 @@ fn start(name: &str, arguments: &[&str]) -> Option<Program> {
     match started {
         Ok(child) => Some(Program(child)),
         Err(error) => {
-            println!("SKIPPED: no {name}: {error}");
+            tack_skip::skipped(format_args!("no {name}: {error}"));
             None
         }
     }

@@ -33,9 +33,15 @@ pub(crate) fn isolated_for<F: Future<Output = ()>>(
         });
         Ok(())
     };
-    match std::thread::spawn(run).join() {
+    // It has the name of the test, by which it tells of what it leaves out.
+    let thread = std::thread::Builder::new();
+    let thread = match std::thread::current().name() {
+        Some(name) => thread.name(name.to_owned()),
+        None => thread,
+    };
+    match thread.spawn(run).unwrap().join() {
         Ok(Ok(())) => {}
-        Ok(Err(why)) => println!("SKIPPED: {why}"),
+        Ok(Err(why)) => tack_skip::skipped(why),
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }

@@ -1,7 +1,6 @@
 //! The command while it runs: its end, and the signals that are for it.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
@@ -11,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::inside::Inside;
 use super::rights;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 
 /// A signal, and whether a terminal sends it to all of its foreground.
 const FORWARDED: [(Signal, bool); 6] = [
@@ -93,10 +92,7 @@ impl Child {
         {
             eprintln!("tack: {}", String::from_utf8_lossy(words));
         }
-        Ok(match (status.code(), status.signal()) {
-            (Some(code), _) => (code as u8).into(),
-            (None, signal) => (128 + signal.unwrap_or_default() as u8).into(),
-        })
+        Ok(exit::code_of(status).into())
     }
 }
 

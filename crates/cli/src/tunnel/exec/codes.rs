@@ -3,11 +3,6 @@
 /// The exit code where `tack exec` itself fails, as other programs that run a command have it.
 pub(crate) const EXEC_FAILED: u8 = 125;
 
-/// The command was found and cannot be run.
-pub(super) const NOT_EXECUTABLE: u8 = 126;
-/// The command was not found.
-pub(super) const NOT_FOUND: u8 = 127;
-
 /// Exit codes in the long help.
 pub(crate) const EXEC_EXIT_CODES: &str = "\
 Exit codes:

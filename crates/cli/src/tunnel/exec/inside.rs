@@ -3,23 +3,21 @@
 //! the command. A process of its own, because a process with threads cannot enter a user namespace.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tack::TunOptions;
 use tack_io::private;
 
-use super::codes::{EXEC_FAILED, NOT_EXECUTABLE, NOT_FOUND};
-use super::device::{self, Families, NAME_SERVER};
-use super::rights;
-use crate::exit::Failure;
+use super::codes::EXEC_FAILED;
+use super::device::{self, Families};
+use super::{files, rights};
+use crate::exit::{self, Failure};
 
 /// What the inner process is called, by which it knows what it is.
 const NAME: &str = "tack exec: inside";
@@ -27,12 +25,7 @@ const NAME: &str = "tack exec: inside";
 const DEVICE_V4: u8 = b'4';
 const DEVICE_BOTH: u8 = b'6';
 const FAILED: u8 = b'!';
-/// What ssh's configuration includes, and what a file there includes on some systems.
-const SSH_FILES: &str = "/etc/ssh/ssh_config.d";
-const SSH_POLICY: &str = "/etc/crypto-policies/back-ends/openssh.config";
-/// Files of ssh that are copied, and the longest of them, bytes.
-const MAX_SSH_FILES: usize = 64;
-const MAX_SSH_FILE: u64 = 64 * 1024;
+
 /// The inner process, as the outer one sees it.
 pub(crate) struct Inside {
     pub(super) process: std::process::Child,
@@ -124,7 +117,7 @@ fn prepare(socket: &OwnedFd) -> io::Result<bool> {
     rustix::stdio::dup2_stdin(&input)?;
     drop(input);
     check_device_file()?;
-    let trusted = trusted_by_ssh();
+    let trusted = files::trusted_by_ssh();
     private::enter_private()?;
     // The command goes with the outer process, without which it has no network. What it started
     // itself lives on.
@@ -134,11 +127,8 @@ fn prepare(socket: &OwnedFd) -> io::Result<bool> {
         // Without IPv6 there is IPv4; what is wrong with both, the second try says.
         Err(_) => (DEVICE_V4, device::options(Families::V4).create()?),
     };
-    point_names_here()?;
-    for (path, contents) in &trusted {
-        // Without it ssh refuses to run, and says which file it is about.
-        let _ = put(path, contents);
-    }
+    files::point_names_here()?;
+    files::show(&trusted);
     rights::send(socket, &[kind], Some(device.as_fd()))?;
     drop(device);
     let (go, _) = rights::receive(socket)?;
@@ -166,79 +156,6 @@ fn check_device_file() -> io::Result<()> {
     ))
 }
 
-/// The files of the system that ssh reads only if they are root's or the user's: those that its
-/// configuration includes, as distributions have it. Inside of the user namespace, where root has
-/// no number, they would be another user's; so copies of the user's own are shown there.
-fn trusted_by_ssh() -> Vec<(String, String)> {
-    let user = rustix::process::getuid().as_raw();
-    if user == 0 {
-        return Vec::new();
-    }
-    let included = fs::read_dir(SSH_FILES).into_iter().flatten().flatten();
-    let included = included.map(|entry| entry.path());
-    let included = included.take(MAX_SSH_FILES).chain([SSH_POLICY.into()]);
-    let copy = |path: PathBuf| {
-        // A pipe would hold up who opens it.
-        let about = fs::metadata(&path).ok()?;
-        // As ssh itself has it: of root or the user, and not for others to write.
-        let is_trusted = (about.uid() == 0 || about.uid() == user) && about.mode() & 0o022 == 0;
-        if !is_trusted || !about.is_file() || about.len() > MAX_SSH_FILE {
-            return None;
-        }
-        let mut contents = String::new();
-        let file = File::open(&path).ok()?;
-        file.take(MAX_SSH_FILE).read_to_string(&mut contents).ok()?;
-        Some((path.to_str()?.to_owned(), contents))
-    };
-    included.filter_map(copy).collect()
-}
-
-/// Has programs ask the name server behind the device, and nobody else.
-///
-/// # Errors
-/// With words for the user.
-fn point_names_here() -> io::Result<()> {
-    put("/etc/resolv.conf", &format!("nameserver {NAME_SERVER}\n"))?;
-    // A resolver that is asked by a socket in the file system answers from the machine's network.
-    if let Ok(switch) = fs::read_to_string("/etc/nsswitch.conf") {
-        put("/etc/nsswitch.conf", &plain_hosts(&switch))?;
-    }
-    for cache in ["/run/nscd", "/var/run/nscd"] {
-        if Path::new(cache).is_dir() {
-            let empty = tempfile::tempdir()?;
-            private::put_in_place(empty.path(), Path::new(cache))?;
-        }
-    }
-    Ok(())
-}
-
-/// The configuration of the name service where only files and name servers are asked for hosts.
-fn plain_hosts(switch: &str) -> String {
-    let mut lines: Vec<&str> = switch
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("hosts:"))
-        .collect();
-    lines.push("hosts: files dns");
-    lines.join("\n") + "\n"
-}
-
-/// Shows `contents` in the place of a file, to this process and what comes of it.
-fn put(target: &str, contents: &str) -> io::Result<()> {
-    let place = || -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new()?;
-        file.write_all(contents.as_bytes())?;
-        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        file.as_file().set_permissions(readable)?;
-        private::put_in_place(file.path(), Path::new(target))
-    };
-    place().map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("cannot show another {target} to the command: {error}"),
-        )
-    })
-}
-
 /// Becomes the command; what is returned is why not.
 fn become_command(socket: &OwnedFd, command: &[OsString]) -> u8 {
     let Some((program, arguments)) = command.split_first() else {
@@ -249,31 +166,7 @@ fn become_command(socket: &OwnedFd, command: &[OsString]) -> u8 {
         // What let this program in is not for the command.
         .env_remove("TACK_TICKET")
         .exec();
-    let name = Path::new(program).display();
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            tell(socket, &format_args!("{name}: command not found"));
-            NOT_FOUND
-        }
-        _ => {
-            tell(socket, &format_args!("cannot run {name}: {error}"));
-            NOT_EXECUTABLE
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_looked_up_in_files_and_by_name_servers_alone() {
-        let switch = "passwd: files systemd\nhosts: mymachines resolve [!UNAVAIL=return] files\n\
-                      networks: files\n";
-        let plain = plain_hosts(switch);
-        assert_eq!(
-            plain,
-            "passwd: files systemd\nnetworks: files\nhosts: files dns\n"
-        );
-    }
+    let (code, words) = exit::not_run(program, &error);
+    tell(socket, &words);
+    code
 }

@@ -20,6 +20,8 @@ pub(super) struct Ruleset {
     pub(super) except: Vec<IpNet>,
     pub(super) port: u16,
     pub(super) mark: u32,
+    /// Whether the clients' connections may not go out directly where no gateway takes them.
+    pub(super) block: bool,
 }
 
 /// A name of an interface, which becomes a word of a rule.
@@ -41,20 +43,22 @@ impl Ruleset {
         format!("inet {TABLE}_{}", self.mark)
     }
 
-    /// The statements of the table, `flags` first.
-    fn statements(&self, flags: &str) -> Vec<String> {
+    /// The table that blocks. It is one of its own, because it stays when the other one goes.
+    fn blocking_table(&self) -> String {
+        format!("{}_block", self.table())
+    }
+
+    /// Statements that accept what no gateway takes.
+    fn exceptions(&self) -> Vec<String> {
         let quoted: Vec<String> = self
             .interfaces
             .iter()
             .map(|it| format!("\"{it}\""))
             .collect();
         let mut inner = vec![
-            "type filter hook prerouting priority mangle; policy accept;".to_owned(),
             format!("iifname != {{ {} }} accept", quoted.join(", ")),
             // What answers a connection from outside to a server behind the interface.
             "ct direction reply accept".to_owned(),
-            // What is for this machine, for groups and for everybody.
-            "fib daddr type { local, broadcast, anycast, multicast } accept".to_owned(),
         ];
         for (family, is_v4) in [("ip", true), ("ip6", false)] {
             let networks = self.except.iter();
@@ -69,6 +73,16 @@ impl Ruleset {
                 ));
             }
         }
+        inner
+    }
+
+    /// The statements of the table, `flags` first.
+    fn statements(&self, flags: &str) -> Vec<String> {
+        let mut inner =
+            vec!["type filter hook prerouting priority mangle; policy accept;".to_owned()];
+        inner.extend(self.exceptions());
+        // What is for this machine, for groups and for everybody.
+        inner.push("fib daddr type { local, broadcast, anycast, multicast } accept".to_owned());
         for (family, tproxy) in [("ipv4", "ip"), ("ipv6", "ip6")] {
             inner.push(format!(
                 "meta nfproto {family} meta l4proto {{ tcp, udp }} tproxy {tproxy} to :{} \
@@ -76,15 +90,28 @@ impl Ruleset {
                 self.port, self.mark
             ));
         }
-        let mut lines = vec![format!("table {} {{", self.table())];
-        if !flags.is_empty() {
-            lines.push(format!("\tflags {flags};"));
+        let flags = (!flags.is_empty()).then(|| format!("flags {flags};"));
+        table_of(&self.table(), flags, "prerouting", inner)
+    }
+
+    /// The statements of the table that blocks. What a gateway takes is not forwarded, so nothing
+    /// of it comes here while there is one.
+    fn blocking_statements(&self) -> Vec<String> {
+        let mut inner = vec!["type filter hook forward priority filter; policy accept;".to_owned()];
+        inner.extend(self.exceptions());
+        inner.push("meta l4proto { tcp, udp } drop".to_owned());
+        table_of(&self.blocking_table(), None, "forward", inner)
+    }
+
+    /// The input of nft that makes a table with these statements, in place of an older one.
+    fn replaced(table: &str, statements: &[String]) -> String {
+        // A table that does not exist cannot be deleted, and one that does can be made again. All
+        // of it happens at once.
+        let mut input = format!("table {table}\ndelete table {table}\n");
+        for line in statements {
+            let _ = writeln!(input, "{line}");
         }
-        lines.push("\tchain prerouting {".to_owned());
-        lines.extend(inner.into_iter().map(|line| format!("\t\t{line}")));
-        lines.push("\t}".to_owned());
-        lines.push("}".to_owned());
-        lines
+        input
     }
 
     /// The arguments of `ip` for the rule and the route of each family.
@@ -98,18 +125,35 @@ impl Ruleset {
         ]
     }
 
-    /// A shell script that installs the rules, with what removes them as a comment.
+    /// A shell script that installs the rules, with what removes them as a comment. It may run
+    /// again.
     pub(super) fn script(&self) -> String {
-        let mut script = String::from("#!/bin/sh -e\n# tack gateway: rules for this machine\n");
-        for line in self.routing("add") {
-            let _ = writeln!(script, "ip {line}");
+        // The options of its first line are lost where a shell reads it from a pipe.
+        let mut script = String::from(
+            "#!/bin/sh\n# tack gateway: rules for this machine\nset -e\n\
+             v6() { [ ! -e /proc/net/if_inet6 ] || ip -6 \"$@\"; }\n",
+        );
+        for (delete, add) in self.routing("del").iter().zip(self.routing("add")) {
+            let line = |line: &str| match line.strip_prefix("-6 ") {
+                // A machine may lack IPv6.
+                Some(words) => format!("v6 {words}"),
+                None => format!("ip {line}"),
+            };
+            let _ = writeln!(script, "{} 2>/dev/null || true", line(delete));
+            let _ = writeln!(script, "{}", line(&add));
         }
         let _ = writeln!(script, "nft -f - <<'END'");
-        for line in self.statements("") {
-            let _ = writeln!(script, "{line}");
+        let mut tables = vec![self.table()];
+        script.push_str(&Self::replaced(&self.table(), &self.statements("")));
+        if self.block {
+            let table = self.blocking_table();
+            script.push_str(&Self::replaced(&table, &self.blocking_statements()));
+            tables.push(table);
         }
         let _ = writeln!(script, "END\n# To remove them:");
-        let _ = writeln!(script, "#   nft delete table {}", self.table());
+        for table in tables {
+            let _ = writeln!(script, "#   nft delete table {table}");
+        }
         for line in self.routing("del") {
             let _ = writeln!(script, "#   ip {line}");
         }
@@ -125,6 +169,56 @@ impl Ruleset {
             let _ = write!(command, "{line}{}", if ends { " " } else { "; " });
         }
         command.trim_end_matches("; ").to_owned()
+    }
+}
+
+/// A table with one chain.
+fn table_of(
+    table: &str,
+    flags: Option<String>,
+    chain: &str,
+    statements: Vec<String>,
+) -> Vec<String> {
+    let mut lines = vec![format!("table {table} {{")];
+    lines.extend(flags.map(|flags| format!("\t{flags}")));
+    lines.push(format!("\tchain {chain} {{"));
+    lines.extend(statements.into_iter().map(|line| format!("\t\t{line}")));
+    lines.push("\t}".to_owned());
+    lines.push("}".to_owned());
+    lines
+}
+
+/// Has netfilter drop what clients send through this machine and no gateway takes, if the rules say
+/// so. It stays so when this program has ended, however it ends; the command that ends it is
+/// returned.
+///
+/// # Errors
+/// What nft says.
+pub(super) async fn block(ruleset: &Ruleset) -> Result<Option<String>, Failure> {
+    if !ruleset.block {
+        return Ok(None);
+    }
+    let table = ruleset.blocking_table();
+    let input = Ruleset::replaced(&table, &ruleset.blocking_statements());
+    let cannot = |words: &dyn std::fmt::Display| {
+        Failure::plain(format!("cannot block the clients of the gateway: {words}"))
+    };
+    let mut nft = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| cannot(&format_args!("cannot run nft: {error}")))?;
+    if let Some(mut stdin) = nft.stdin.take() {
+        let written = stdin.write_all(input.as_bytes()).await;
+        written.map_err(|error| cannot(&error))?;
+    }
+    let output = nft.wait_with_output().await;
+    let output = output.map_err(|error| cannot(&error))?;
+    match output.status.success() {
+        true => Ok(Some(format!("nft delete table {table}"))),
+        false => Err(cannot(&String::from_utf8_lossy(&output.stderr).trim())),
     }
 }
 
@@ -256,6 +350,7 @@ mod tests {
                 .to_vec(),
             port: 1081,
             mark: 7281,
+            block: true,
         }
     }
 

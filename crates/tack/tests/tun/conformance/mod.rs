@@ -5,6 +5,12 @@
 //! before does not count where something else is expected, because a slow machine makes timers run
 //! out.
 
+mod ecn;
+mod loss;
+mod play;
 mod player;
 mod scripts;
 mod subject;
+
+/// The kernel's shortest retransmission timeout, microseconds: a setting since Linux 6.11.
+const MIN_RTO: &str = "ipv4/tcp_rto_min_us";

@@ -14,7 +14,7 @@ use tack_testkit::script::{self, Action, OptionsSpec, SegmentSpec, When};
 use tack_wire::checksum::{self, PROTOCOL_TCP};
 use tack_wire::{Ecn, Flags, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps, icmp, ip};
 
-use super::subject::{Opening, PORT, Subject, Who};
+use super::subject::{Opening, PORT, Settings, Subject, Who};
 use crate::world::ip as address;
 
 /// The player's port.
@@ -61,11 +61,11 @@ fn byte(position: u64) -> u8 {
 
 impl Player {
     pub(crate) fn new(who: Who, opening: Opening) -> Self {
-        Self::with(who, opening, false)
+        Self::with(who, opening, Settings::default())
     }
 
-    /// As [`Player::new`]; with `accurate`, the subject knows of accurate ECN feedback.
-    pub(crate) fn with(who: Who, opening: Opening, accurate: bool) -> Self {
+    /// As [`Player::new`], with other settings of the subject.
+    pub(crate) fn with(who: Who, opening: Opening, settings: Settings) -> Self {
         let network = TunNetwork {
             kernel: address("10.79.0.1"),
             prefix: 24,
@@ -84,7 +84,7 @@ impl Player {
                 who,
                 opening,
                 SocketAddr::new(network.stack, PLAYER_PORT),
-                accurate,
+                settings,
             ),
             who,
             inbox: VecDeque::new(),

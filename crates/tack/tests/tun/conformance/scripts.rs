@@ -1,21 +1,9 @@
-//! The scripts, by subject.
+//! The scripts about connections: how they begin and end, windows, and what is not believed.
 
+use super::play::{passive, play};
 use super::player::Player;
 use super::subject::{Opening, Who};
 use crate::world::{isolated, sysctl};
-
-/// Plays `script` against both.
-fn play(opening: Opening, script: &'static str) {
-    for who in [Who::Kernel, Who::Ours] {
-        isolated(move || async move {
-            Player::new(who, opening).run(script).await;
-        });
-    }
-}
-
-fn passive(script: &'static str) {
-    play(Opening::Passive, script);
-}
 
 /// RFC 9293 §3.5, RFC 7323 §2.2, RFC 2018 §2: options are answered in kind, data is acknowledged.
 #[test]
@@ -186,106 +174,6 @@ fn time_wait_gives_way_to_a_new_connection() {
     );
 }
 
-/// RFC 8985 §7, §6.2: the tail is probed for long before a timeout, and what is missing before it
-/// comes again.
-#[test]
-fn tail_loss_is_probed_for() {
-    passive(
-        "
-        < S 0:0(0) win 65535 <mss 1000,sackOK>
-        * > S. 0:0(0) ack 1
-        < . 1:1(0) ack 1
-        write 3000
-        * > . 1:3001(3000) ack 1 each 1000
-        * > P. 2001:3001(1000) ack 1
-        < . 1:1(0) ack 1 <sack 2001:3001>
-        * > . 1:1001(1000) ack 1
-        < . 1:1(0) ack 1001 <sack 2001:3001>
-        * > . 1001:2001(1000) ack 1
-        < . 1:1(0) ack 3001
-        ",
-    );
-}
-
-/// RFC 2018 §4: the block that arrived last comes first; acknowledgements of disorder at once.
-#[test]
-fn disorder_is_reported_by_sack() {
-    passive(
-        "
-        < S 0:0(0) win 65535 <mss 1000,sackOK>
-        * > S. 0:0(0) ack 1 <mss 1460,sackOK>
-        < . 1:1(0) ack 1
-        < . 1001:2001(1000) ack 1
-        * > . 1:1(0) ack 1 <sack 1001:2001>
-        < . 3001:4001(1000) ack 1
-        * > . 1:1(0) ack 1 <sack 3001:4001 1001:2001>
-        < . 1:1001(1000) ack 1
-        * > . 1:1(0) ack 2001 <sack 3001:4001>
-        < . 2001:3001(1000) ack 1
-        * > . 1:1(0) ack 4001 <>
-        read 4000
-        ",
-    );
-}
-
-/// Bytes that arrive twice count once, wherever segments are cut.
-#[test]
-fn overlapping_data() {
-    passive(
-        "
-        < S 0:0(0) win 65535 <mss 1000>
-        * > S. 0:0(0) ack 1
-        < . 1:1(0) ack 1
-        < . 2001:3001(1000) ack 1
-        * > . 1:1(0) ack 1
-        < . 1501:2501(1000) ack 1
-        * > . 1:1(0) ack 1
-        < . 1:1001(1000) ack 1
-        * > . 1:1(0) ack 1001
-        < . 501:1701(1200) ack 1
-        * > . 1:1(0) ack 3001
-        < . 1:501(500) ack 1
-        * > . 1:1(0) ack 3001
-        read 3000
-        ",
-    );
-}
-
-/// RFC 2018 §5, RFC 6675: what SACK leaves out is sent again without a timeout.
-#[test]
-fn sack_brings_back_what_is_missing() {
-    passive(
-        "
-        < S 0:0(0) win 65535 <mss 1000,sackOK>
-        * > S. 0:0(0) ack 1 <mss 1460,sackOK>
-        < . 1:1(0) ack 1
-        write 6000
-        * > . 1:6001(6000) ack 1 each 1000
-        < . 1:1(0) ack 1 <sack 1001:2001>
-        < . 1:1(0) ack 1 <sack 1001:3001>
-        < . 1:1(0) ack 1 <sack 1001:6001>
-        * > . 1:1001(1000) ack 1
-        < . 1:1(0) ack 6001
-        ",
-    );
-}
-
-/// RFC 6298 §5: what is not acknowledged is sent again after a timeout.
-#[test]
-fn silence_brings_back_what_is_unacknowledged() {
-    passive(
-        "
-        < S 0:0(0) win 65535 <mss 1000>
-        * > S. 0:0(0) ack 1
-        < . 1:1(0) ack 1
-        write 1000
-        * > P. 1:1001(1000) ack 1
-        * > P. 1:1001(1000) ack 1
-        < . 1:1(0) ack 1001
-        ",
-    );
-}
-
 /// RFC 7323 §2.3: windows are shifted, and kept to.
 #[test]
 fn scaled_windows_are_kept_to() {
@@ -439,26 +327,6 @@ fn path_mtu_is_reduced() {
     );
 }
 
-/// RFC 3168 §6.1.1: who asks for ECN gets it, and its data is marked as capable.
-#[test]
-fn ecn_is_negotiated() {
-    passive(
-        "
-        < SEW 0:0(0) win 65535 <mss 1000>
-        * > S.E 0:0(0) ack 1
-        < . 1:1(0) ack 1
-        write 1000
-        * > P. 1:1001(1000) ack 1 ecn ect0
-        < . 1:1(0) ack 1001
-        < P. 1:1001(1000) ack 1001 ecn ce
-        * > .E 1001:1001(0) ack 1001
-        < PW. 1001:2001(1000) ack 1001 ecn ect0
-        * > . 1001:1001(0) ack 2001
-        read 2000
-        ",
-    );
-}
-
 /// An application that aborts resets the peer.
 #[test]
 fn abort_resets() {
@@ -484,150 +352,6 @@ fn strays_are_reset() {
         * > R 500:500(0)
         ",
     );
-}
-
-/// Plays `script` against ours, and against a kernel that knows accurate ECN feedback. One that
-/// does not refuses the setting.
-fn play_accurate(opening: Opening, script: &'static str) {
-    for who in [Who::Kernel, Who::Ours] {
-        isolated(move || async move {
-            if who == Who::Kernel {
-                if let Err(error) = std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "3") {
-                    println!("SKIPPED for the kernel, which has no accurate ECN feedback: {error}");
-                    return;
-                }
-                // The option with counters of bytes, which ours has not.
-                sysctl("ipv4/tcp_ecn_option", "0");
-            }
-            Player::with(who, opening, true).run(script).await;
-        });
-    }
-}
-
-/// RFC 9768 §3.1.1, table 2: who knows only classic feedback answers a wish for the accurate one
-/// with that. Ours does where TACK is agreed on, or the setting is off.
-#[test]
-fn wishes_for_accurate_ecn_get_the_classic_one() {
-    isolated(|| async {
-        Player::new(Who::Kernel, Opening::Passive)
-            .run(
-                "
-                < SEWe 0:0(0) win 65535 <mss 1000>
-                * > S.E 0:0(0) ack 1
-                < . 1:1(0) ack 1
-                write 1000
-                * > P. 1:1001(1000) ack 1 ecn ect0
-                < . 1:1(0) ack 1001
-                < P. 1:1001(1000) ack 1001 ecn ce
-                * > .E 1001:1001(0) ack 1001
-                read 1000
-                ",
-            )
-            .await;
-    });
-}
-
-/// RFC 9768 §3.1.1, §3.2.2: who asks for accurate feedback gets it, and marks are counted. The
-/// count begins with 5 (`eE`).
-#[test]
-fn accurate_ecn_is_negotiated() {
-    play_accurate(
-        Opening::Passive,
-        "
-        < SEWe 0:0(0) win 65535 <mss 1000>
-        * > S.W 0:0(0) ack 1
-        < .W 1:1(0) ack 1
-        write 1000
-        * > P.eE 1:1001(1000) ack 1 ecn ect0
-        < .eE 1:1(0) ack 1001
-        < P.eE 1:1001(1000) ack 1001 ecn ce
-        * > .We 1001:1001(0) ack 1001
-        < P.eE 1001:2001(1000) ack 1001 ecn ce
-        * > .EWe 1001:1001(0) ack 2001
-        < P.eE 2001:3001(1000) ack 1001 ecn ce
-        * > . 1001:1001(0) ack 3001
-        read 3000
-        ",
-    );
-}
-
-/// RFC 9768 §3.2.2.1: the first acknowledgement of who opens tells as what the SYN-ACK arrived.
-#[test]
-fn accurate_ecn_is_asked_for() {
-    play_accurate(
-        Opening::Active,
-        "
-        * > SEWe 0:0(0)
-        < S.W 0:0(0) ack 1 win 65535 <mss 1000>
-        * > .W 1:1(0) ack 1
-        event Connected
-        write 1000
-        * > P.eE 1:1001(1000) ack 1 ecn ect0
-        < .We 1:1(0) ack 1001
-        < P.We 1:1001(1000) ack 1001 ecn ce
-        * > .We 1001:1001(0) ack 1001
-        read 1000
-        ",
-    );
-}
-
-/// RFC 9768 §3.1.1, table 2: a server that knows classic feedback gets that.
-#[test]
-fn accurate_ecn_falls_back_to_the_classic_one() {
-    play_accurate(
-        Opening::Active,
-        "
-        * > SEWe 0:0(0)
-        < S.E 0:0(0) ack 1 win 65535 <mss 1000>
-        * > . 1:1(0) ack 1
-        event Connected
-        write 1000
-        * > P. 1:1001(1000) ack 1 ecn ect0
-        < . 1:1(0) ack 1001
-        < P. 1:1001(1000) ack 1001 ecn ce
-        * > .E 1001:1001(0) ack 1001
-        < P.W 1001:2001(1000) ack 1001 ecn ect0
-        * > . 1001:1001(0) ack 2001
-        read 2000
-        ",
-    );
-}
-
-/// RFC 9768 §3.1.1, table 2: a server without ECN, and one that sends back what it got.
-#[test]
-fn accurate_ecn_falls_back_to_none() {
-    for answer in ["S.", "S.EWe"] {
-        let script = format!(
-            "
-            * > SEWe 0:0(0)
-            < {answer} 0:0(0) ack 1 win 65535 <mss 1000>
-            * > . 1:1(0) ack 1
-            event Connected
-            write 1000
-            * > P. 1:1001(1000) ack 1 ecn not
-            < . 1:1(0) ack 1001
-            < P. 1:1001(1000) ack 1001 ecn ce
-            * > . 1001:1001(0) ack 1001
-            read 1000
-            "
-        );
-        play_accurate(Opening::Active, script.leak());
-    }
-}
-
-/// RFC 9768 §3.1.2: who knows it answers classic requests in kind, and asks of what it does not
-/// know as of itself.
-#[test]
-fn accurate_ecn_answers_all_requests() {
-    for (request, answer) in [("SEW", "S.E"), ("S", "S."), ("SE", "S.W"), ("SWe", "S.W")] {
-        let script = format!(
-            "
-            < {request} 0:0(0) win 65535 <mss 1000>
-            * > {answer} 0:0(0) ack 1
-            "
-        );
-        play_accurate(Opening::Passive, script.leak());
-    }
 }
 
 /// RFC 4987 §3.6: while SYNs of a flood wait, a handshake takes no memory. The cookie knows the

@@ -30,6 +30,15 @@ pub(crate) enum Opening {
     Active,
 }
 
+/// What a script needs of the TCP under test.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    /// It asks for accurate ECN feedback.
+    pub(crate) accurate_ecn: bool,
+    /// Retransmission timeouts take so long that nobody waits for one.
+    pub(crate) no_timeouts: bool,
+}
+
 /// One connection under test.
 enum Connection {
     Kernel(TcpStream),
@@ -57,15 +66,21 @@ enum Kept {
 /// Where the subject listens.
 pub(crate) const PORT: u16 = 8080;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The shortest retransmission timeout where a script is to have none: longer than the player waits
+/// for anything.
+const NEVER: Duration = Duration::from_secs(60);
 /// Connections that may wait to be accepted, or to be opened.
 const BACKLOG: u16 = 16;
 
 impl Subject {
-    /// Listens, or begins to connect to `player`. With `accurate`, it asks for accurate ECN
-    /// feedback.
-    pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr, accurate: bool) -> Self {
+    /// Listens, or begins to connect to `player`.
+    pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr, settings: Settings) -> Self {
+        let accurate = settings.accurate_ecn;
         if who == Who::Kernel {
             sysctl("ipv4/tcp_ecn", if accurate { "3" } else { "1" });
+            if settings.no_timeouts {
+                sysctl(super::MIN_RTO, &NEVER.as_micros().to_string());
+            }
         }
         let mut kept = Kept::Nothing;
         match who {
@@ -109,6 +124,14 @@ impl Subject {
                         AccurateEcn::default()
                     },
                     ..Config::default()
+                };
+                let config = match settings.no_timeouts {
+                    false => config,
+                    true => Config {
+                        min_rto: NEVER,
+                        max_rto: NEVER,
+                        ..config
+                    },
                 };
                 let opening = match opening {
                     Opening::Passive => {
