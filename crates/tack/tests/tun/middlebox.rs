@@ -136,8 +136,9 @@ fn stripped_from_syns_it_is_plain_tcp() {
     isolated(|| async {
         let ends = ends(stripping(StripFrom::Syn), nothing());
         let stats = ends.transfer(2 << 20).await;
+        // The client is on the far side: it offers, and nobody takes it.
         let [there, back] = ends.carrying();
-        assert!(there.syns > 0 && back.syns == 0, "{there:?} {back:?}");
+        assert!(back.syns > 0 && there.syns == 0, "{there:?} {back:?}");
         for side in stats {
             assert_eq!((side.acks_tack, side.invalid_reports), (0, 0), "{side:?}");
             assert!(side.acks_delayed > 0, "{side:?}");
@@ -177,7 +178,9 @@ fn stripped_from_some_segments_the_bytes_arrive_all_the_same() {
         let stats = ends.transfer(2 << 20).await;
         ends.demand_agreement();
         assert!(stats.iter().all(|side| side.bytes_read == 2 << 20));
-        assert!(stripped.load(Ordering::Relaxed) > 100);
+        let stripped = stripped.load(Ordering::Relaxed);
+        // Both sides notice after a while, and do without.
+        assert!(stripped >= 10, "{stripped} {:?}", ends.carrying());
     });
 }
 

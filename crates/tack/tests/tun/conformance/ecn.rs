@@ -1,10 +1,8 @@
 //! The scripts about ECN: what is agreed on, in all combinations of RFC 9768 table 2 that a host of
 //! either kind can meet, and the feedback that follows.
 
-use super::play::{passive, play_accurate};
-use super::player::Player;
-use super::subject::{Opening, Who};
-use crate::world::isolated;
+use super::play::{passive, play_accurate, play_classic, play_classic_against_ours};
+use super::subject::Opening;
 
 /// RFC 3168 §6.1.1: who asks for ECN gets it, and its data is marked as capable.
 #[test]
@@ -30,23 +28,18 @@ fn ecn_is_negotiated() {
 /// with that. Ours does where TACK is agreed on, or the setting is off.
 #[test]
 fn wishes_for_accurate_ecn_get_the_classic_one() {
-    isolated(|| async {
-        Player::new(Who::Kernel, Opening::Passive)
-            .run(
-                "
-                < SEWe 0:0(0) win 65535 <mss 1000>
-                * > S.E 0:0(0) ack 1
-                < . 1:1(0) ack 1
-                write 1000
-                * > P. 1:1001(1000) ack 1 ecn ect0
-                < . 1:1(0) ack 1001
-                < P. 1:1001(1000) ack 1001 ecn ce
-                * > .E 1001:1001(0) ack 1001
-                read 1000
-                ",
-            )
-            .await;
-    });
+    let script = "
+        < SEWe 0:0(0) win 65535 <mss 1000>
+        * > S.E 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        write 1000
+        * > P. 1:1001(1000) ack 1 ecn ect0
+        < . 1:1(0) ack 1001
+        < P. 1:1001(1000) ack 1001 ecn ce
+        * > .E 1001:1001(0) ack 1001
+        read 1000
+        ";
+    play_classic(Opening::Passive, &[script.into()]);
 }
 
 /// RFC 9768 §3.1.1, §3.2.2: who asks for accurate feedback gets it, and marks are counted. The
@@ -55,7 +48,7 @@ fn wishes_for_accurate_ecn_get_the_classic_one() {
 fn accurate_ecn_is_negotiated() {
     play_accurate(
         Opening::Passive,
-        "
+        &["
         < SEWe 0:0(0) win 65535 <mss 1000>
         * > S.W 0:0(0) ack 1
         < .W 1:1(0) ack 1
@@ -69,7 +62,8 @@ fn accurate_ecn_is_negotiated() {
         < P.eE 2001:3001(1000) ack 1001 ecn ce
         * > . 1001:1001(0) ack 3001
         read 3000
-        ",
+        "
+        .into()],
     );
 }
 
@@ -78,7 +72,7 @@ fn accurate_ecn_is_negotiated() {
 fn accurate_ecn_is_asked_for() {
     play_accurate(
         Opening::Active,
-        "
+        &["
         * > SEWe 0:0(0)
         < S.W 0:0(0) ack 1 win 65535 <mss 1000>
         * > .W 1:1(0) ack 1
@@ -89,7 +83,8 @@ fn accurate_ecn_is_asked_for() {
         < P.We 1:1001(1000) ack 1001 ecn ce
         * > .We 1001:1001(0) ack 1001
         read 1000
-        ",
+        "
+        .into()],
     );
 }
 
@@ -98,7 +93,7 @@ fn accurate_ecn_is_asked_for() {
 fn accurate_ecn_falls_back_to_the_classic_one() {
     play_accurate(
         Opening::Active,
-        "
+        &["
         * > SEWe 0:0(0)
         < S.E 0:0(0) ack 1 win 65535 <mss 1000>
         * > . 1:1(0) ack 1
@@ -111,15 +106,16 @@ fn accurate_ecn_falls_back_to_the_classic_one() {
         < P.W 1001:2001(1000) ack 1001 ecn ect0
         * > . 1001:1001(0) ack 2001
         read 2000
-        ",
+        "
+        .into()],
     );
 }
 
 /// RFC 9768 §3.1.1, table 2: a server without ECN, and one that sends back what it got.
 #[test]
 fn accurate_ecn_falls_back_to_none() {
-    for answer in ["S.", "S.EWe"] {
-        let script = format!(
+    let script = |answer| {
+        format!(
             "
             * > SEWe 0:0(0)
             < {answer} 0:0(0) ack 1 win 65535 <mss 1000>
@@ -132,55 +128,110 @@ fn accurate_ecn_falls_back_to_none() {
             * > . 1001:1001(0) ack 1001
             read 1000
             "
-        );
-        play_accurate(Opening::Active, script.leak());
-    }
+        )
+    };
+    play_accurate(Opening::Active, &["S.", "S.EWe"].map(script));
 }
 
 /// RFC 9768 §3.1.2: who knows it answers classic requests in kind, and asks of what it does not
 /// know as of itself.
 #[test]
 fn accurate_ecn_answers_all_requests() {
-    for (request, answer) in [("SEW", "S.E"), ("S", "S."), ("SE", "S.W"), ("SWe", "S.W")] {
-        let script = format!(
+    let requests = [
+        ("S", "S."),
+        ("SE", "S.W"),
+        ("SW", "S.W"),
+        ("SEW", "S.E"),
+        ("Se", "S.W"),
+        ("SeE", "S.W"),
+        ("SWe", "S.W"),
+        ("SEWe", "S.W"),
+    ];
+    play_accurate(Opening::Passive, &requests.map(answered));
+}
+
+/// The script of a request, and the answer to it.
+fn answered((request, answer): (&str, &str)) -> String {
+    format!(
+        "
+        < {request} 0:0(0) win 65535 <mss 1000>
+        * > {answer} 0:0(0) ack 1
+        "
+    )
+}
+
+/// RFC 3168 §6.1.1: who knows classic feedback alone takes ECE and CWR for a request, and nothing
+/// else (RFC 9768 §3.1.1, table 2).
+#[test]
+fn classic_ecn_answers_all_requests() {
+    let requests = [
+        ("S", "S."),
+        ("SE", "S."),
+        ("SW", "S."),
+        ("SEW", "S.E"),
+        ("Se", "S."),
+        ("SeE", "S."),
+        ("SWe", "S."),
+        ("SEWe", "S.E"),
+    ];
+    play_classic(Opening::Passive, &requests.map(answered));
+}
+
+/// RFC 3168 §6.1.1: ECE alone agrees. A server that sends back what it got does not know ECN.
+/// Answers that agree on accurate feedback, which was not asked for, Linux 6.18 takes for such; so
+/// those are for ours.
+#[test]
+fn classic_ecn_knows_all_answers() {
+    let answers = [("S.", "not"), ("S.E", "ect0"), ("S.EWe", "not")];
+    let unasked = ["S.W", "S.EW", "S.e", "S.We"].map(|answer| (answer, "not"));
+    let script = |(answer, codepoint)| {
+        format!(
             "
-            < {request} 0:0(0) win 65535 <mss 1000>
-            * > {answer} 0:0(0) ack 1
+            * > SEW 0:0(0)
+            < {answer} 0:0(0) ack 1 win 65535 <mss 1000>
+            * > . 1:1(0) ack 1
+            event Connected
+            write 1000
+            * > P. 1:1001(1000) ack 1 ecn {codepoint}
             "
-        );
-        play_accurate(Opening::Passive, script.leak());
-    }
+        )
+    };
+    play_classic(Opening::Active, &answers.map(script));
+    play_classic_against_ours(Opening::Active, &unasked.map(script));
 }
 
 /// RFC 9768 §3.1.1, table 2: the SYN-ACK tells as what the SYN arrived, and the acknowledgement of
 /// the SYN-ACK as what that did (§3.2.2.1, table 3).
 #[test]
 fn accurate_ecn_tells_as_what_the_handshake_arrived() {
-    for (codepoint, bits) in [("not", "W"), ("ect1", "EW"), ("ect0", "e"), ("ce", "We")] {
-        let script = format!(
+    let codepoints = [("not", "W"), ("ect1", "EW"), ("ect0", "e"), ("ce", "We")];
+    let accepting = |(codepoint, bits)| {
+        format!(
             "
             < SEWe 0:0(0) win 65535 ecn {codepoint} <mss 1000>
             * > S.{bits} 0:0(0) ack 1
             "
-        );
-        play_accurate(Opening::Passive, script.leak());
-        let script = format!(
+        )
+    };
+    play_accurate(Opening::Passive, &codepoints.map(accepting));
+    let asking = |(codepoint, bits)| {
+        format!(
             "
             * > SEWe 0:0(0)
             < S.W 0:0(0) ack 1 win 65535 ecn {codepoint} <mss 1000>
             * > .{bits} 1:1(0) ack 1
             event Connected
             "
-        );
-        play_accurate(Opening::Active, script.leak());
-    }
+        )
+    };
+    play_accurate(Opening::Active, &codepoints.map(asking));
 }
 
 /// RFC 9768 §3.1.1, table 2; §3.2.2.3: each answer to a SYN that asks for the accurate feedback, and
 /// as what data leaves then. A SYN that arrived with a mark shows a path that writes into the field.
 #[test]
 fn accurate_ecn_knows_all_answers() {
-    for (answer, data, codepoint) in [
+    let answers = [
         ("S.", ".", "not"),
         ("S.E", ".", "ect0"),
         ("S.W", ".eE", "ect0"),
@@ -189,9 +240,10 @@ fn accurate_ecn_knows_all_answers() {
         ("S.eE", ".", "ect0"),
         ("S.We", ".eE", "not"),
         ("S.EWe", ".", "not"),
-    ] {
+    ];
+    let script = |(answer, data, codepoint)| {
         let third = if data == ".eE" { ".W" } else { "." };
-        let script = format!(
+        format!(
             "
             * > SEWe 0:0(0)
             < {answer} 0:0(0) ack 1 win 65535 <mss 1000>
@@ -200,7 +252,7 @@ fn accurate_ecn_knows_all_answers() {
             write 1000
             * > P{data} 1:1001(1000) ack 1 ecn {codepoint}
             "
-        );
-        play_accurate(Opening::Active, script.leak());
-    }
+        )
+    };
+    play_accurate(Opening::Active, &answers.map(script));
 }

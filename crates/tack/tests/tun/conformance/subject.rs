@@ -33,8 +33,8 @@ pub(crate) enum Opening {
 /// What a script needs of the TCP under test.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
-    /// It asks for accurate ECN feedback.
-    pub(crate) accurate_ecn: bool,
+    /// Whether it asks for accurate ECN feedback, or knows of it; `None`: as usual.
+    pub(crate) accurate_ecn: Option<AccurateEcn>,
     /// Retransmission timeouts take so long that nobody waits for one.
     pub(crate) no_timeouts: bool,
 }
@@ -75,9 +75,10 @@ const BACKLOG: u16 = 16;
 impl Subject {
     /// Listens, or begins to connect to `player`.
     pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr, settings: Settings) -> Self {
-        let accurate = settings.accurate_ecn;
+        let accurate = settings.accurate_ecn.unwrap_or_default();
         if who == Who::Kernel {
-            sysctl("ipv4/tcp_ecn", if accurate { "3" } else { "1" });
+            let is_asked_for = accurate == AccurateEcn::Offer;
+            sysctl("ipv4/tcp_ecn", if is_asked_for { "3" } else { "1" });
             if settings.no_timeouts {
                 sysctl(super::MIN_RTO, &NEVER.as_micros().to_string());
             }
@@ -118,11 +119,7 @@ impl Subject {
                 // The kernel knows no TACK; a script that is to fit both does without.
                 let config = Config {
                     ack: "delayed:2".parse().unwrap(),
-                    accurate_ecn: if accurate {
-                        AccurateEcn::Offer
-                    } else {
-                        AccurateEcn::default()
-                    },
+                    accurate_ecn: accurate,
                     ..Config::default()
                 };
                 let config = match settings.no_timeouts {
