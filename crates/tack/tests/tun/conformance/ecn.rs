@@ -227,8 +227,9 @@ fn accurate_ecn_tells_as_what_the_handshake_arrived() {
     play_accurate(Opening::Active, &codepoints.map(asking));
 }
 
-/// RFC 9768 §3.1.1, table 2; §3.2.2.3: each answer to a SYN that asks for the accurate feedback, and
-/// as what data leaves then. A SYN that arrived with a mark shows a path that writes into the field.
+/// RFC 9768 §3.1.1, table 2; §3.2.2.3: each answer to a SYN that asks for the accurate feedback,
+/// and as what data leaves then. A SYN that arrived with a mark shows a path that writes into the
+/// field.
 #[test]
 fn accurate_ecn_knows_all_answers() {
     let answers = [

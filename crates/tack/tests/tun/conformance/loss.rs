@@ -102,10 +102,10 @@ fn silence_brings_back_what_is_unacknowledged() {
     );
 }
 
-/// RFC 8985 §6.2, steps 4 and 5: what left before a segment that is here is lost once the reordering
-/// window is over. One segment alone is reported: three duplicate acknowledgements never come
-/// (RFC 5681, RFC 6675), there is no tail loss probe beside SACK blocks (RFC 8985 §7.3), and no
-/// timeout. The handshake is slow, so that no probe leaves before the report is here.
+/// RFC 8985 §6.2, steps 4 and 5: what left before a segment that is here is lost once the
+/// reordering window is over. One segment alone is reported: three duplicate acknowledgements never
+/// come (RFC 5681, RFC 6675), there is no tail loss probe beside SACK blocks (RFC 8985 §7.3), and
+/// no timeout. The handshake is slow, so that no probe leaves before the report is here.
 #[test]
 fn time_tells_of_losses_that_too_few_acknowledgements_report() {
     without_timeouts(
