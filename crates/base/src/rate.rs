@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::time::nanos;
+use crate::time::{Nanos, nanos};
 
 /// A data rate in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -71,16 +71,27 @@ impl Rate {
     /// zero.
     #[inline]
     pub fn time_for(self, bytes: u64) -> Duration {
+        self.nanos_for(bytes).into()
+    }
+
+    /// As [`Rate::time_for`], for arithmetic on the per-segment path.
+    #[inline]
+    pub fn nanos_for(self, bytes: u64) -> Nanos {
         if self.0 == 0 {
-            return Duration::from_secs(u64::MAX / 1_000_000_000);
+            return Nanos(u64::MAX / 1_000_000_000 * 1_000_000_000);
         }
-        match bytes.checked_mul(8_000_000_000) {
-            Some(product) => Duration::from_nanos(product / self.0),
-            None => Duration::from_nanos(
-                u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(self.0))
-                    .unwrap_or(u64::MAX),
-            ),
-        }
+        Nanos(match bytes.checked_mul(8_000_000_000) {
+            Some(product) => product / self.0,
+            None => u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(self.0))
+                .unwrap_or(u64::MAX),
+        })
+    }
+
+    /// True when `bytes` take `span` or longer at this rate: as a comparison with
+    /// [`Rate::nanos_for`], without its division.
+    #[inline]
+    pub fn takes(self, bytes: u64, span: Nanos) -> bool {
+        u128::from(bytes) * 8_000_000_000 >= u128::from(span.0) * u128::from(self.0)
     }
 
     /// This rate times `factor` (not negative), saturating.
@@ -131,6 +142,19 @@ mod tests {
             Rate::from_bytes_over(500_000, Duration::from_millis(40)),
             rate
         );
+    }
+
+    #[test]
+    fn what_bytes_take_is_compared_without_a_division() {
+        for bits in [1, 7, 999_999_999, 54_000_000, u64::MAX] {
+            let rate = Rate::from_bits_per_sec(bits);
+            for bytes in [0, 1, 1_448, 1 << 40] {
+                let Nanos(exact) = rate.nanos_for(bytes);
+                for span in [0, exact.saturating_sub(1), exact, exact.saturating_add(1)] {
+                    assert_eq!(rate.takes(bytes, Nanos(span)), exact >= span, "{rate} {bytes}");
+                }
+            }
+        }
     }
 
     #[test]

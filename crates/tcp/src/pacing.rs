@@ -10,6 +10,7 @@
 
 use core::time::Duration;
 
+use tack_base::time::Nanos;
 use tack_base::{Instant, Rate};
 
 use crate::config::Carrier;
@@ -21,7 +22,7 @@ const QUANTUM_INTERVAL: Duration = Duration::from_micros(250);
 /// Longest delay of a timer that is made up for: two or three time slices of a busy machine's
 /// scheduler. The burst that follows is at most this long at the pacing rate, and never larger
 /// than the congestion window.
-const LATENESS: Duration = Duration::from_millis(10);
+const LATENESS: Nanos = Nanos(10_000_000);
 
 /// The pacer of one connection.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ pub(crate) struct Pacer {
     last_sent_at: Instant,
     /// A segment waits for `next`, and for nothing else.
     waiting: bool,
+    /// The length that was last sent, and its time at `rate`: segments are mostly as long as the
+    /// one before.
+    known: (u64, Nanos),
     /// Since a segment last waited, only the rate has held segments back. A `next` in the past then
     /// means that the timer fired late.
     behind: bool,
@@ -50,6 +54,7 @@ impl Pacer {
             carrier,
             last_sent_at: Instant::ZERO,
             waiting: false,
+            known: (0, Nanos::ZERO),
             behind: false,
         }
     }
@@ -57,7 +62,20 @@ impl Pacer {
     /// The rate from now on; `None` does not limit.
     #[inline]
     pub(crate) fn set_rate(&mut self, rate: Option<Rate>) {
-        self.rate = rate.filter(|rate| !rate.is_zero());
+        let rate = rate.filter(|rate| !rate.is_zero());
+        if rate != self.rate {
+            self.rate = rate;
+            self.known = (0, Nanos::ZERO);
+        }
+    }
+
+    /// `len` bytes take their time at `rate`, the rate in force.
+    #[inline]
+    fn advance(&mut self, rate: Rate, len: u64) {
+        if self.known.0 != len {
+            self.known = (len, rate.nanos_for(len));
+        }
+        self.next += self.known.1;
     }
 
     /// The rate in force.
@@ -117,21 +135,24 @@ impl Pacer {
         if self.blocked_until(now).is_some() {
             // Not due, but sent (a fast retransmission): it takes its time, and opens no quantum
             // for what follows.
-            self.next += rate.time_for(len);
+            self.advance(rate, len);
             return false;
         }
         let mut is_time_lost = false;
         if self.quantum_left == 0 || self.next <= now {
             self.quantum_left = self.quantum(mss);
-            let earliest = now - self.credit(now, rate);
-            is_time_lost = waited && !self.is_exact() && self.next < earliest;
-            self.next = self.next.max(earliest);
+            // What is made up for whatever a quantum takes.
+            if self.next < now - self.least_credit(now) {
+                let earliest = now - self.credit(now, rate);
+                is_time_lost = waited && !self.is_exact() && self.next < earliest;
+                self.next = self.next.max(earliest);
+            }
         }
         self.quantum_left = self.quantum_left.saturating_sub(len);
         if self.quantum_left < mss {
             self.quantum_left = 0;
         }
-        self.next += rate.time_for(len);
+        self.advance(rate, len);
         is_time_lost
     }
 
@@ -143,18 +164,26 @@ impl Pacer {
 
     /// How much of the time that has passed without sending may still be used.
     #[inline]
-    fn credit(&self, now: Instant, rate: Rate) -> Duration {
+    fn credit(&self, now: Instant, rate: Rate) -> Nanos {
+        let least = self.least_credit(now);
         if self.is_exact() {
-            return Duration::ZERO;
+            return least;
+        }
+        rate.nanos_for(self.quantum_left).max(least)
+    }
+
+    /// The same, but for the time of a quantum.
+    #[inline]
+    fn least_credit(&self, now: Instant) -> Nanos {
+        if self.is_exact() {
+            return Nanos::ZERO;
         }
         let late = if self.behind {
-            now.saturating_since(self.next).min(LATENESS)
+            now.nanos_since(self.next).min(LATENESS)
         } else {
-            Duration::ZERO
+            Nanos::ZERO
         };
-        rate.time_for(self.quantum_left)
-            .max(self.carrier.timer_granularity)
-            .max(late)
+        Nanos::from(self.carrier.timer_granularity).max(late)
     }
 }
 

@@ -190,6 +190,12 @@ impl Trace {
         }
     }
 
+    /// Somebody wants to know.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The oldest event.
     pub(crate) fn poll(&mut self) -> Option<TraceEvent> {
         self.0.as_mut()?.events.pop_front()

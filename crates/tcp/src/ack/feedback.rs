@@ -148,6 +148,10 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
         true
     }
 
+    /// True when a segment with data, without a report and without blocks, would change nothing
+    /// here while nothing is outstanding.
+    fn is_settled(&self) -> bool;
+
     /// True as long as it is of use to stamp segments.
     fn stamps(&self) -> bool {
         false
@@ -235,6 +239,10 @@ impl FeedbackReader for SackReader {
 
     fn is_intelligible(&self) -> bool {
         self.invalid.is_none_or(|count| count < MOST_INVALID)
+    }
+
+    fn is_settled(&self) -> bool {
+        true
     }
 
     fn contract(&self) -> AckContract {

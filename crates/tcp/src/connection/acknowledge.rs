@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use tack_base::{Instant, StreamOffset};
-use tack_wire::{Header, Segment, SeqNum};
+use tack_wire::{Flags, Header, Segment, SeqNum, TackOption};
 
 use super::delivery::Delivery;
 use super::state::State;
@@ -70,6 +70,10 @@ impl Connection {
         lists: &[u8],
         ack: StreamOffset,
     ) {
+        if self.acknowledges_nothing(segment, lists, ack) {
+            self.on_nothing_acknowledged(now, segment, ack);
+            return;
+        }
         if !self.read_feedback(arrived, segment, lists, ack) {
             return;
         }
@@ -86,7 +90,8 @@ impl Connection {
         self.update_in_flight(&event);
         self.control_congestion(&event);
         self.trace_acknowledgement(&event);
-        self.inform_peer(now);
+        let newest = self.feedback.info.round_trip.map(|sample| sample.newest);
+        self.inform_peer(now, newest);
         self.update_timers(&event);
         if event.advanced {
             self.offer_writable();
@@ -97,6 +102,38 @@ impl Connection {
                 self.on_fin_acknowledged(now);
             }
         }
+    }
+
+    /// Data of the peer, while nothing of ours is outstanding and nothing of what was waits to be
+    /// settled: as each segment to a side that only receives. All steps of
+    /// [`Self::on_acknowledgement`] would find nothing to do, but for those that follow in
+    /// [`Self::on_nothing_acknowledged`].
+    #[inline]
+    fn acknowledges_nothing(&self, segment: &Segment<'_>, lists: &[u8], ack: StreamOffset) -> bool {
+        let options = &segment.header.options;
+        ack == self.snd.una
+            && self.snd.outstanding() == 0
+            && !segment.payload.is_empty()
+            && lists.is_empty()
+            && options.sack.is_empty()
+            && matches!(options.tack, None | Some(TackOption::Data(_)))
+            && self.log.is_empty()
+            && self.feedback.is_settled()
+            && self.recovery.is_settled()
+            && self.rate.is_settled()
+            && !self.telemetry.trace.is_on()
+    }
+
+    /// What is left to do where [`Self::acknowledges_nothing`]: the peer's window, its marks, and
+    /// the timers.
+    #[inline]
+    fn on_nothing_acknowledged(&mut self, now: Instant, segment: &Segment<'_>, ack: StreamOffset) {
+        let header = &segment.header;
+        self.window.update(header.seq, ack, header.window, false);
+        self.answer_marks(now, header.flags, 0, ack, 0);
+        self.inform_peer(now, None);
+        self.end_persisting();
+        self.restart_timers(now, false);
     }
 
     /// Notes how things stood before the acknowledgement.
@@ -180,7 +217,7 @@ impl Connection {
             && event.delivery.bytes >= self.reported_bytes()
             && let Some(left) = event.delivery.oldest_unrepeated()
         {
-            self.recovery.on_answer(event.now.saturating_since(left));
+            self.recovery.on_answer(event.now.nanos_since(left));
         }
     }
 
@@ -280,30 +317,48 @@ impl Connection {
         }
     }
 
-    /// Marks, the end of the episode, and the acknowledgement itself, for the congestion
-    /// controller.
+    /// Marks that an acknowledgement reports, for the congestion controller; it delivered
+    /// `segments`, and `flight` bytes from `una` on were outstanding before. Returns whether the
+    /// congestion window limited that flight.
     #[inline]
-    fn control_congestion(&mut self, event: &AckEvent<'_>) {
-        let cwnd_limited = self.telemetry.limits.is_cwnd_limited(event.prior_una);
-        let marks = self.ecn.on_ack(
-            event.header.flags,
-            event.delivery.segments,
-            self.snd.una,
-            self.snd.nxt,
-        );
+    fn answer_marks(
+        &mut self,
+        now: Instant,
+        flags: Flags,
+        segments: u64,
+        una: StreamOffset,
+        flight: u64,
+    ) -> bool {
+        let cwnd_limited = self.telemetry.limits.is_cwnd_limited(una);
+        let (una, nxt) = (self.snd.una, self.snd.nxt);
+        let marks = self.ecn.on_ack(flags, segments, una, nxt);
         self.telemetry.counters.ce_reported += marks.counted;
         if marks.reduce
             && (self.recovery.is_idle() || self.cc.recovery_shaping() == RecoveryShaping::Own)
         {
             self.cc.on_congestion(&Congestion {
-                now: event.now,
+                now,
                 cause: Cause::Ecn,
-                prior_in_flight: event.prior_flight,
+                prior_in_flight: flight,
                 cwnd_limited,
                 consecutive_timeouts: 0,
-                snd_nxt: self.snd.nxt,
+                snd_nxt: nxt,
             });
         }
+        cwnd_limited
+    }
+
+    /// Marks, the end of the episode, and the acknowledgement itself, for the congestion
+    /// controller.
+    #[inline]
+    fn control_congestion(&mut self, event: &AckEvent<'_>) {
+        let cwnd_limited = self.answer_marks(
+            event.now,
+            event.header.flags,
+            event.delivery.segments,
+            event.prior_una,
+            event.prior_flight,
+        );
         self.try_end_recovery(event.now);
         let delivered = event.delivery.bytes;
         // A rate may come for what earlier reports, of losses, had delivered.
@@ -356,11 +411,17 @@ impl Connection {
     /// Persist, retransmission and user timers.
     #[inline]
     fn update_timers(&mut self, event: &AckEvent<'_>) {
+        self.end_persisting();
+        self.restart_timers(event.now, event.advanced);
+    }
+
+    /// The peer's window is not asked for any more once it is open.
+    #[inline]
+    fn end_persisting(&mut self) {
         if self.window.edge() > self.snd.nxt {
             self.persist.end();
             self.timers.stop(Timer::Persist);
         }
-        self.restart_timers(event.now, event.advanced);
     }
 
     fn trace_acknowledgement(&mut self, event: &AckEvent<'_>) {
@@ -473,16 +534,16 @@ impl Connection {
         self.numbering.set(self.feedback.stamps());
     }
 
-    /// Lets the peer know what it needs of our sending.
-    fn inform_peer(&mut self, now: Instant) {
-        let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
-            return;
-        };
+    /// Lets the peer know what it needs of our sending. `newest` is the round trip of the newest
+    /// segment that it acknowledged, where that was measured.
+    #[inline]
+    fn inform_peer(&mut self, now: Instant, newest: Option<Duration>) {
         if self.telemetry.counters.data_segments == 0 {
             return;
         }
-        let feedback = &mut self.feedback;
-        let newest = feedback.info.round_trip.map(|sample| sample.newest);
+        let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
+            return;
+        };
         let state = SenderState {
             now,
             min_rtt,
@@ -490,8 +551,6 @@ impl Connection {
             round_trip: newest.map_or(smoothed_rtt, |newest| newest.max(smoothed_rtt)),
             startup: self.cc.in_slow_start(),
         };
-        if let Some(sync) = feedback.reader.poll_sync(&state) {
-            feedback.sync = Some(sync);
-        }
+        self.feedback.poll_sync(&state);
     }
 }

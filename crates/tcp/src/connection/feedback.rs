@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use tack_wire::Segment;
 use tack_wire::tack::Sync;
 
-use crate::ack::feedback::{AckInfo, FeedbackReader, InvalidFeedback, ReadContext};
+use crate::ack::feedback::{AckInfo, FeedbackReader, InvalidFeedback, ReadContext, SenderState};
 use crate::ack::policy::AckContract;
 
 /// The peer's acknowledgements.
@@ -18,6 +18,12 @@ pub(super) struct PeerFeedback {
     pub(super) contract: AckContract,
     /// What has to leave with the next output.
     pub(super) sync: Option<Sync>,
+    /// What the reader says of itself, and changes when it reads: asked for several times with each
+    /// segment.
+    is_intelligible: bool,
+    /// A segment with data and without a report would tell the reader nothing while nothing is
+    /// outstanding, and its contract is the one that is followed.
+    is_settled: bool,
 }
 
 impl PeerFeedback {
@@ -27,6 +33,8 @@ impl PeerFeedback {
             info: AckInfo::default(),
             contract: reader.contract(),
             sync: None,
+            is_intelligible: reader.is_intelligible(),
+            is_settled: false,
             reader,
         }
     }
@@ -41,7 +49,15 @@ impl PeerFeedback {
     /// make no sense.
     #[inline]
     pub(super) fn is_intelligible(&self) -> bool {
-        self.reader.is_intelligible()
+        debug_assert_eq!(self.is_intelligible, self.reader.is_intelligible());
+        self.is_intelligible
+    }
+
+    /// True when a segment with data and without a report has nothing to say while nothing is
+    /// outstanding: to read it would change nothing.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// True as long as it is of use to stamp segments.
@@ -77,7 +93,20 @@ impl PeerFeedback {
         lists: &[u8],
     ) -> Result<(), InvalidFeedback> {
         self.info.clear();
-        self.reader.read(context, segment, lists, &mut self.info)
+        let result = self.reader.read(context, segment, lists, &mut self.info);
+        self.is_intelligible = self.reader.is_intelligible();
+        // The connection follows the contract right after it.
+        self.is_settled = self.reader.is_settled();
+        result
+    }
+
+    /// Asks whether the peer has to know something, which then leaves with the next output.
+    pub(super) fn poll_sync(&mut self, state: &SenderState) {
+        if let Some(sync) = self.reader.poll_sync(state) {
+            self.sync = Some(sync);
+            // What the peer promises depends on what it knows.
+            self.is_settled = false;
+        }
     }
 
     /// Takes what has to leave with the next output.

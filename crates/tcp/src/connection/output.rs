@@ -158,7 +158,7 @@ impl Connection {
         while segments < batch.max_segments {
             let Some(plan) = self.decide(now) else { break };
             let is_probe = plan.probes.is_some();
-            if plan.kind == Kind::New && !is_probe && self.audit.is_due(self.may_audit(&plan)) {
+            if plan.kind == Kind::New && !is_probe && self.audit.is_due() && self.may_audit(&plan) {
                 self.keep_back(now, &plan);
                 continue;
             }

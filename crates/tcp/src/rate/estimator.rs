@@ -172,6 +172,13 @@ impl RateEstimator {
         self.app_limited_until != 0
     }
 
+    /// No sample waits for a rate: an acknowledgement that delivers nothing changes nothing.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.sample.is_none()
+            && (self.app_limited_until == 0 || self.delivered <= self.app_limited_until)
+    }
+
     /// Total of positions delivered.
     #[inline]
     pub(crate) fn delivered(&self) -> u64 {

@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use core::ops::Range;
 use core::time::Duration;
 
+use tack_base::time::Nanos;
 use tack_base::{Instant, StreamOffset};
 
 use super::dup_acks::DupAcks;
@@ -125,6 +126,13 @@ impl LossRecovery {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Open
+    }
+
+    /// No episode is open, no probe is unanswered, and nothing more is to be learnt about the last
+    /// episode: an acknowledgement that delivers nothing changes nothing.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.phase == Phase::Open && !self.tlp.is_outstanding() && !self.evidence.is_awaited()
     }
 
     /// After a retransmission timeout whose flight is not acknowledged yet.
@@ -438,13 +446,13 @@ impl LossRecovery {
         &self,
         smoothed: Option<Duration>,
         held_back: HeldBack,
-    ) -> Duration {
+    ) -> Nanos {
         self.tlp.timeout(smoothed, held_back)
     }
 
     /// A report that was due told of data that had left up to `took` ago, and only once.
     #[inline]
-    pub(crate) fn on_answer(&mut self, took: Duration) {
+    pub(crate) fn on_answer(&mut self, took: Nanos) {
         self.tlp.on_answer(took);
     }
 

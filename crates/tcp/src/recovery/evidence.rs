@@ -149,6 +149,12 @@ impl EpisodeEvidence {
         }
     }
 
+    /// A timeout whose flight is acknowledged may still turn out to be false.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// An episode with retransmissions is open to be undone.
     pub(crate) fn is_open(&self) -> bool {
         self.episode.is_some()

@@ -4,12 +4,13 @@ use core::ops::Range;
 use core::time::Duration;
 
 use tack_base::filter::WindowedMax;
+use tack_base::time::Nanos;
 use tack_base::{Instant, StreamOffset};
 
 use crate::send::packet_number::PacketNumber;
 
 /// PTO before there is an RTT sample.
-const INITIAL: Duration = Duration::from_secs(1);
+const INITIAL: Nanos = Nanos(1_000_000_000);
 /// Answers that are remembered.
 const ANSWERS: u64 = 16;
 
@@ -45,7 +46,7 @@ pub(crate) struct TailLossProbe {
     /// The longest that reports which were due took, of the last [`ANSWERS`], from the departure
     /// of the oldest segment that they are about to when they were handled. Round trips are
     /// measured without what either host adds to them; timers meet that all the same.
-    answer: WindowedMax<Duration>,
+    answer: WindowedMax<Nanos>,
     answers: u64,
 }
 
@@ -70,23 +71,24 @@ impl TailLossProbe {
 
     /// The probe timeout from now (RFC 8985 §7.2), with WCDelAckT where acknowledgements are held
     /// back. Reports by the clock wait no longer than they have lately.
-    pub(crate) fn timeout(&self, smoothed: Option<Duration>, held_back: HeldBack) -> Duration {
+    #[inline]
+    pub(crate) fn timeout(&self, smoothed: Option<Duration>, held_back: HeldBack) -> Nanos {
         let Some(smoothed) = smoothed else {
             return INITIAL;
         };
-        let two = smoothed * 2;
+        let two = Nanos::from(smoothed) * 2;
         match (held_back, self.answer.get()) {
             (HeldBack::No, _) => two,
-            (HeldBack::Remainder(delay), _) => two + delay,
-            (HeldBack::Period { longest, .. }, None) => two + longest,
-            (HeldBack::Period { period, longest }, Some(answer)) => {
-                (two + period).max(answer * 2).min(two + longest)
-            }
+            (HeldBack::Remainder(delay), _) => two + delay.into(),
+            (HeldBack::Period { longest, .. }, None) => two + longest.into(),
+            (HeldBack::Period { period, longest }, Some(answer)) => (two + period.into())
+                .max(answer * 2)
+                .min(two + longest.into()),
         }
     }
 
     /// A report that was due told of data that had left up to `took` ago, and only once.
-    pub(crate) fn on_answer(&mut self, took: Duration) {
+    pub(crate) fn on_answer(&mut self, took: Nanos) {
         self.answers += 1;
         self.answer.update(self.answers, took);
     }
@@ -178,26 +180,26 @@ mod tests {
         let mut probe = TailLossProbe::new();
         let wait = |probe: &TailLossProbe| probe.timeout(Some(ms(20)), BY_THE_CLOCK);
         // Nothing is known: as long as a remainder may be held back.
-        assert_eq!(wait(&probe), ms(80));
+        assert_eq!(wait(&probe), ms(80).into());
         // Reports come at once, after a period, and from a host that wakes late.
         for (took, expected) in [(20, 45), (25, 50), (35, 70), (300, 80)] {
-            probe.on_answer(ms(took));
-            assert_eq!(wait(&probe), ms(expected), "{took}");
+            probe.on_answer(ms(took).into());
+            assert_eq!(wait(&probe), ms(expected).into(), "{took}");
         }
         // What was long ago does not count.
         for _ in 0..2 * ANSWERS {
-            probe.on_answer(ms(25));
+            probe.on_answer(ms(25).into());
         }
-        assert_eq!(wait(&probe), ms(50));
+        assert_eq!(wait(&probe), ms(50).into());
     }
 
     #[test]
     fn a_remainder_is_granted_the_longest_delay_whatever_reports_took() {
         let mut probe = TailLossProbe::new();
-        probe.on_answer(ms(20));
+        probe.on_answer(ms(20).into());
         let smoothed = Some(ms(20));
-        assert_eq!(probe.timeout(smoothed, HeldBack::Remainder(ms(40))), ms(80));
-        assert_eq!(probe.timeout(smoothed, HeldBack::No), ms(40));
+        assert_eq!(probe.timeout(smoothed, HeldBack::Remainder(ms(40))), ms(80).into());
+        assert_eq!(probe.timeout(smoothed, HeldBack::No), ms(40).into());
         assert_eq!(probe.timeout(None, HeldBack::No), INITIAL);
     }
 }

@@ -11,20 +11,19 @@
 //! Where segments come evenly, a report is due before the segment arrives that lets it leave, or
 //! segments are further apart than those of bursts: then nothing waits.
 
-use core::time::Duration;
-
 use tack_base::Instant;
+use tack_base::time::Nanos;
 
 /// Segments belong to the same burst if no more than this part of an interval lies between them.
-const PART: u32 = 8;
+const PART: u64 = 8;
 /// … and no more than this: a segment takes less in a transmission of 54 Mbit/s.
-const CLOSE: Duration = Duration::from_micros(250);
+const CLOSE: Nanos = Nanos(250_000);
 /// Weight of the newest spacing in the smoothed one is one in so many.
-const SMOOTHING: u32 = 8;
+const SMOOTHING: u64 = 8;
 
 /// A burst is not waited for longer than this after its first segment: no transmission of 802.11
 /// takes longer (aPPDUMaxTime, IEEE 802.11-2020 table 19-25). What goes on is a stream.
-const LONGEST: Duration = Duration::from_micros(5_484);
+const LONGEST: Nanos = Nanos(5_484_000);
 
 /// The burst that is arriving, and how close segments of bursts follow each other.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ pub(super) struct Burst {
     /// When the newest segment arrived.
     newest: Option<Instant>,
     /// Smoothed time between segments of the same burst.
-    spacing: Duration,
+    spacing: Nanos,
     ends: Instant,
 }
 
@@ -40,7 +39,7 @@ impl Default for Burst {
     fn default() -> Self {
         Self {
             newest: None,
-            spacing: Duration::ZERO,
+            spacing: Nanos::ZERO,
             ends: Instant::ZERO,
         }
     }
@@ -49,18 +48,19 @@ impl Default for Burst {
 impl Burst {
     /// A segment that arrived at `arrived` is handled at `now`. `begins` is when the first one was
     /// that no report told of, if a report was due by then; reports are `interval` apart at least.
+    #[inline]
     pub(super) fn on_data(
         &mut self,
         now: Instant,
         arrived: Instant,
-        interval: Duration,
+        interval: Nanos,
         begins: Option<Instant>,
     ) {
         let longest = (interval / PART).min(CLOSE);
         let before = self.newest.replace(arrived);
         self.ends = Instant::ZERO;
         let Some(spacing) = before
-            .map(|before| arrived.saturating_since(before))
+            .map(|before| arrived.nanos_since(before))
             .filter(|spacing| *spacing <= longest)
         else {
             return;
@@ -83,7 +83,7 @@ impl Burst {
 mod tests {
     use super::*;
 
-    const INTERVAL: Duration = Duration::from_millis(4);
+    const INTERVAL: Nanos = Nanos(4_000_000);
 
     fn us(micros: u64) -> Instant {
         Instant::from_micros(micros)
@@ -119,8 +119,8 @@ mod tests {
         let mut bursts = Burst::default();
         let from = us(1_000_000);
         for segment in 0..1_000 {
-            let at = from + Duration::from_micros(50 * segment);
-            bursts.on_data(at, at, Duration::from_millis(50), Some(from));
+            let at = from + Nanos(50_000 * segment);
+            bursts.on_data(at, at, Nanos(50_000_000), Some(from));
             assert!(bursts.ends() <= from + LONGEST, "{segment}");
         }
     }

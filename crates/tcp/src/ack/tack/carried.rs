@@ -64,7 +64,11 @@ impl Carried {
     }
 
     /// Everything below `position` is here.
+    #[inline]
     pub(super) fn forget_below(&mut self, position: StreamOffset) {
+        if self.spans.is_empty() {
+            return;
+        }
         while let Some(first) = self.spans.first_entry()
             && first.get().end <= position
         {

@@ -36,7 +36,7 @@ impl TackPolicy {
 
     /// Time over which a run shows what the path does.
     pub(super) fn span(&self) -> Duration {
-        self.schedule.rtt_min.min(LONGEST_SPAN)
+        self.schedule.rtt_min().min(LONGEST_SPAN)
     }
 
     /// Stamps do not come any more: plain acknowledgements from here on, with SACK, until they do.

@@ -171,8 +171,9 @@ impl Gaps {
             self.lost_packets /= 2;
         }
         self.frontier.on_segment(mss);
-        let most = (window / mss.max(BYTES_PER_GAP)).max(FEW_GAPS) as usize;
-        let full = self.gaps.len() >= most;
+        // As many as that are always remembered: where there are fewer, nothing is divided.
+        let most = || (window / mss.max(BYTES_PER_GAP)).max(FEW_GAPS) as usize;
+        let full = self.gaps.len() >= FEW_GAPS as usize && self.gaps.len() >= most();
         if number >= self.next {
             if number > self.next {
                 self.missing += number - self.next;
@@ -219,7 +220,12 @@ impl Gaps {
     }
 
     /// Data arrived under `number`, the largest so far.
-    fn note_data(&mut self, number: u64, data: &Range<StreamOffset>, most: usize) {
+    fn note_data(
+        &mut self,
+        number: u64,
+        data: &Range<StreamOffset>,
+        most: impl FnOnce() -> usize,
+    ) {
         let after = self.frontier.next();
         let Some(new) = self.frontier.on_data(number, data, self.missing) else {
             return;
@@ -236,7 +242,7 @@ impl Gaps {
             }
         }
         if let New::AllElse(span) = new
-            && self.carried.len() < most
+            && self.carried.len() < most()
         {
             self.carried.add(span, after..number);
         }
@@ -301,7 +307,11 @@ impl Gaps {
 
     /// Gaps that outlived the settling time count as lost from now on. Returns whether there were
     /// any.
+    #[inline]
     pub(super) fn settle(&mut self, now: Instant, rtt_min: Duration) -> bool {
+        if self.gaps.is_empty() {
+            return false;
+        }
         let time = self.settling_time(now, rtt_min);
         let mut any = false;
         while let Some((&start, gap)) = self.first_waiting()
@@ -323,12 +333,19 @@ impl Gaps {
 
     /// When the oldest open gap will have settled.
     pub(super) fn deadline(&self, now: Instant, rtt_min: Duration) -> Option<Instant> {
+        if self.gaps.is_empty() {
+            return None;
+        }
         let (_, oldest) = self.first_waiting()?;
         Some(oldest.since + self.settling_time(now, rtt_min))
     }
 
     /// Everything below stream position `position` is here.
     pub(super) fn resolve(&mut self, position: StreamOffset) {
+        if self.gaps.is_empty() {
+            self.carried.forget_below(position);
+            return;
+        }
         let mut accounted = 0;
         while let Some(first) = self.gaps.first_entry()
             && first.get().limit <= position

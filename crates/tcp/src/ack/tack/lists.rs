@@ -55,7 +55,7 @@ impl TackPolicy {
             }
         }
         // The repair of what is reported now can be here no sooner.
-        let round = self.schedule.rtt_min + self.schedule.time_period();
+        let round = self.schedule.rtt_min() + self.schedule.time_period();
         let mut listed = false;
         self.gaps.report(wanted, context.now, round, |numbers| {
             let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);

@@ -123,7 +123,7 @@ impl TackPolicy {
         match self.due() {
             Some(due) if due.at <= now => AckDecision::Now(due.reason),
             due => {
-                let settle = self.gaps.deadline(now, self.schedule.rtt_min);
+                let settle = self.gaps.deadline(now, self.schedule.rtt_min());
                 match due.map(|due| due.at).into_iter().chain(settle).min() {
                     Some(at) => AckDecision::Delayed(at),
                     None => AckDecision::Nothing,
@@ -212,7 +212,7 @@ impl AckPolicy for TackPolicy {
             _ => arrival.len,
         };
         self.schedule.on_data(now, new);
-        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min);
+        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
         self.gaps.resolve(arrival.received_to);
         if self.loss_due && self.schedule.params.losses == LossReporting::AtOnce {
             return AckDecision::Now(self.loss_reason(now));
@@ -256,7 +256,7 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_timer(now);
         }
-        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min);
+        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
         self.decide(now)
     }
 
@@ -273,7 +273,8 @@ impl AckPolicy for TackPolicy {
     }
 
     fn on_handshake(&mut self, round_trip: Duration) {
-        self.schedule.rtt_min = round_trip.max(Duration::from_micros(1));
+        self.schedule
+            .set_rtt_min(round_trip.max(Duration::from_micros(1)));
     }
 }
 
@@ -312,9 +313,12 @@ impl FeedbackWriter for TackPolicy {
         let largest = self.gaps.largest().filter(|_| self.fallback.is_none());
         let outdated = largest.is_some_and(|largest| {
             let behind = (largest as u32).wrapping_sub(stamp.number);
-            let outdated =
-                (OUTDATED_BYTES / self.schedule.peer_mss).clamp(OUTDATED.start, OUTDATED.end);
-            behind < 1 << 31 && u64::from(behind) >= outdated
+            let behind = u64::from(behind);
+            // The comparison spares almost every segment the division.
+            (OUTDATED.start..1 << 31).contains(&behind)
+                && behind
+                    >= (OUTDATED_BYTES / self.schedule.peer_mss)
+                        .clamp(OUTDATED.start, OUTDATED.end)
         });
         if !outdated {
             self.outdated.end();

@@ -468,6 +468,11 @@ impl FeedbackReader for TackReader {
         self.mode == Mode::Reports || self.sack.is_intelligible()
     }
 
+    fn is_settled(&self) -> bool {
+        // Without reports the clock decides what comes next.
+        self.mode == Mode::Reports
+    }
+
     fn stamps(&self) -> bool {
         !matches!(self.mode, Mode::Plain { .. })
     }

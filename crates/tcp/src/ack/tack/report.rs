@@ -56,7 +56,7 @@ impl TackPolicy {
             ));
         }
         self.note_report(now);
-        let measured = self.meter.on_report(self.schedule.rtt_min);
+        let measured = self.meter.on_report(self.schedule.rtt_min());
         let sustained = measured.map(|rate| rate.sustained);
         let measured = measured.map(|rate| rate.arrived);
         self.schedule.on_rate(now, measured, sustained);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use tack_base::filter::WindowedMax;
-use tack_base::time::nanos;
+use tack_base::time::{Nanos, nanos};
 use tack_base::{Instant, Rate};
 use tack_wire::tack::Sync;
 
@@ -27,7 +27,7 @@ const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
-const GROWTH_ROUNDS: u32 = 8;
+const GROWTH_ROUNDS: u64 = 8;
 
 /// The growth of the delivery rate in the sender's startup.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,28 @@ struct Growth {
     rate: Rate,
     /// When it was last larger by a good deal.
     at: Instant,
+}
+
+/// What the window offered last holds beyond L segments, and how fast the sender could use it.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    bytes: u64,
+    rate: Rate,
+    /// RTTmin at that time.
+    rtt_min: Nanos,
+}
+
+impl Offered {
+    /// The longest period with which it does not make the sender stand still, `most` at most.
+    #[inline]
+    fn period(&self, most: Nanos) -> Nanos {
+        // A window that is large enough, as most are, costs no division.
+        if self.rate.takes(self.bytes, most + self.rtt_min) {
+            return most;
+        }
+        let lasts = self.rate.nanos_for(self.bytes);
+        lasts.saturating_sub(self.rtt_min).min(most)
+    }
 }
 
 /// A periodic acknowledgement that will be due.
@@ -56,7 +78,9 @@ impl DueReport {
 pub(super) struct Schedule {
     pub(super) params: TackParams,
     /// The sender's RTTmin, as it said or as the handshake measured.
-    pub(super) rtt_min: Duration,
+    rtt_min: Duration,
+    /// RTTmin/beta.
+    time_period: Nanos,
     /// By how much the round trip, as the sender said, is longer now than two without queues.
     queueing: Duration,
     /// The sender says that it still probes for capacity.
@@ -69,8 +93,8 @@ pub(super) struct Schedule {
     rate: Option<Rate>,
     /// The largest of the last seconds: what the sender could use if only the window let it.
     peak_rate: WindowedMax<Rate>,
-    /// The longest period with which the window offered last does not make the sender stand still.
-    window_period: Duration,
+    /// What limits the period by the window; `None` before any rate was measured.
+    offered: Option<Offered>,
     last_report_at: Option<Instant>,
     /// Bytes since the last report, and when the first of them came.
     pending: u64,
@@ -93,6 +117,7 @@ impl Schedule {
     pub(super) fn new(params: TackParams) -> Self {
         Self {
             rtt_min: INITIAL_RTT,
+            time_period: Nanos::from(INITIAL_RTT) / u64::from(params.beta),
             queueing: Duration::ZERO,
             startup: true,
             growth: Growth {
@@ -103,7 +128,7 @@ impl Schedule {
             peer_mss: 1,
             rate: None,
             peak_rate: WindowedMax::new(nanos(PEAK_RATE_WINDOW)),
-            window_period: Duration::MAX,
+            offered: None,
             last_report_at: None,
             pending: 0,
             pending_since: Instant::ZERO,
@@ -121,15 +146,29 @@ impl Schedule {
 
     // Period and L.
 
+    /// RTTmin in force.
+    #[inline]
+    pub(super) fn rtt_min(&self) -> Duration {
+        self.rtt_min
+    }
+
+    /// RTTmin is `rtt_min` from now on.
+    pub(super) fn set_rtt_min(&mut self, rtt_min: Duration) {
+        self.rtt_min = rtt_min;
+        self.time_period = Nanos::from(rtt_min) / u64::from(self.params.beta);
+    }
+
     /// RTTmin/beta.
     pub(super) fn time_period(&self) -> Duration {
-        self.rtt_min / u32::from(self.params.beta)
+        self.time_period.into()
     }
 
     /// The shortest time between periodic acknowledgements: RTTmin/beta, or less where the window
     /// is scarce.
-    fn shortest_interval(&self) -> Duration {
-        self.time_period().min(self.window_period)
+    #[inline]
+    fn shortest_interval(&self) -> Nanos {
+        self.offered
+            .map_or(self.time_period, |offered| offered.period(self.time_period))
     }
 
     /// Period in force: the longer of the shortest interval and the time that L segments take.
@@ -137,7 +176,7 @@ impl Schedule {
         let count = self
             .rate
             .map_or(Duration::ZERO, |rate| rate.time_for(self.threshold(gaps)));
-        self.shortest_interval().max(count.min(self.params.timer))
+        Duration::from(self.shortest_interval()).max(count.min(self.params.timer))
     }
 
     /// The period, which the report that leaves announces.
@@ -176,9 +215,10 @@ impl Schedule {
     pub(super) fn on_window(&mut self, window_left: u64, gaps: &Gaps) {
         let offered = window_left + self.pending;
         let rate = self.peak_rate.get().filter(|rate| *rate > Rate::ZERO);
-        self.window_period = rate.map_or(Duration::MAX, |rate| {
-            rate.time_for(offered.saturating_sub(self.threshold(gaps)))
-                .saturating_sub(self.rtt_min)
+        self.offered = rate.map(|rate| Offered {
+            bytes: offered.saturating_sub(self.threshold(gaps)),
+            rate,
+            rtt_min: self.rtt_min.into(),
         });
     }
 
@@ -192,7 +232,8 @@ impl Schedule {
     /// The sender probes for capacity, and finds some. A controller that stays in its startup
     /// because the application or the window limits it has no use for dense acknowledgements.
     fn is_probed(&self) -> bool {
-        self.startup && self.pending_since < self.growth.at + self.rtt_min * GROWTH_ROUNDS
+        self.startup
+            && self.pending_since < self.growth.at + Nanos::from(self.rtt_min) * GROWTH_ROUNDS
     }
 
     /// Data arrived at `arrived`, `sustained` being what the path is shown to carry.
@@ -217,7 +258,7 @@ impl Schedule {
         self.startup = sync.startup;
         self.ack_loss_rate = f64::from(sync.ack_loss_rate) / 65_536.0;
         if sync.rtt_min > 0 {
-            self.rtt_min = Duration::from_micros(sync.rtt_min.into());
+            self.set_rtt_min(Duration::from_micros(sync.rtt_min.into()));
         }
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
@@ -244,6 +285,7 @@ impl Schedule {
     }
 
     /// The data that arrived waits for a periodic report.
+    #[inline]
     pub(super) fn on_waiting(&mut self, arrival: &DataArrival) {
         self.pushed |= arrival.push;
         self.filled |= arrival.order == SegmentOrder::FilledGap;
@@ -328,7 +370,7 @@ impl Schedule {
         };
         if self.filled || (self.pushed && is_waited_for()) {
             // The sender has nothing more, and may wait for an acknowledgement.
-            let at = point().max(self.pending_since + self.time_period());
+            let at = point().max(self.pending_since + self.time_period);
             return Some(DueReport::new(at.min(latest), AckReason::Timer));
         }
         Some(DueReport::new(latest, AckReason::Timer))
