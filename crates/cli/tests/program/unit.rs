@@ -62,7 +62,7 @@ fn systemd_understands_the_units_and_finds_them_tight() {
     assert!(!ended.stderr.contains("tack-serve"), "{ended:?}");
     // Since version 250.
     if !analyze(&["--help"]).stdout.contains("--offline") {
-        return println!("SKIPPED the rating: systemd-analyze is older");
+        return tack_skip::skipped("the rating: systemd-analyze is older");
     }
     let security = ["security", "--no-pager", "--offline=yes", EXPOSURE];
     let ended = analyze(&[&security[..], &["./tack-serve.service"]].concat());
