@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,25 +15,32 @@ const MAX_KEPT: usize = 1024;
 
 /// What the kernel said of addresses, lately.
 #[derive(Debug, Default)]
-pub(super) struct Neighbours(Mutex<BTreeMap<IpAddr, (bool, Instant)>>);
+pub(super) struct Neighbours {
+    kept: Mutex<BTreeMap<IpAddr, (bool, Instant)>>,
+    /// It was said that the kernel cannot be asked.
+    has_complained: AtomicBool,
+}
 
 impl Neighbours {
     /// True for addresses of this machine and of hosts that no router is in front of; and for all
     /// while the kernel cannot be asked.
     pub(super) fn include(&self, address: IpAddr) -> bool {
         self.include_at(address, Instant::now(), |address| {
-            tack_io::distance(address).map_or_else(
-                |error| {
-                    tracing::error!(%error, "cannot read the routes: no address counts as public");
-                    true
-                },
-                |distance| distance != Distance::Beyond,
-            )
+            let distance = tack_io::distance(address);
+            if let Err(error) = &distance
+                && !self.has_complained.swap(true, Ordering::Relaxed)
+            {
+                eprintln!(
+                    "tack: cannot ask the kernel for routes: {error}; until that works, rules for any host permit \
+                     nothing"
+                );
+            }
+            !matches!(distance, Ok(Distance::Beyond))
         })
     }
 
     fn include_at(&self, address: IpAddr, now: Instant, ask: impl FnOnce(IpAddr) -> bool) -> bool {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((is_near, since)) = kept.get(&address)
             && now.duration_since(*since) < LIFETIME
         {
@@ -63,7 +71,7 @@ mod tests {
         for n in 0..=MAX_KEPT as u32 {
             neighbours.include_at(IpAddr::from(n.to_be_bytes()), began, |_| true);
         }
-        let kept = neighbours.0.lock().unwrap();
+        let kept = neighbours.kept.lock().unwrap();
         assert!(kept.len() <= MAX_KEPT);
     }
 }
