@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tack_base::{Instant, StreamOffset};
 use tack_tcp::{Batch, Config, Connection, Event, ReadError};
-use tack_wire::{Ecn, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
+use tack_wire::{Ecn, Header, Segment, SeqNum, Timestamps};
 
 pub use self::segment::Output;
 use self::segment::{LOCAL_PORT, REMOTE_PORT, encode};
 use crate::pattern;
-use crate::script::{self, OptionsSpec, SegmentSpec};
+use crate::script::{self, SegmentSpec};
 use crate::trace::{Origins, Trace, describe};
 
 /// Time at which every test begins: not zero, so that nothing takes "zero" for "never".
@@ -304,47 +304,16 @@ impl Peer {
     }
 
     fn header_of(&self, spec: &SegmentSpec) -> Header {
-        let options = match &spec.options {
-            Some(options) => self.options_of(options),
-            None if self.offered_timestamps == (true, true) => TcpOptions {
-                timestamps: Some(Timestamps {
-                    value: self.peer_timestamp(),
-                    echo: self.newest_timestamp,
-                }),
-                ..TcpOptions::default()
-            },
-            None => TcpOptions::default(),
+        let origins = Origins {
+            seq: self.peer_iss,
+            ack: self.iss,
         };
-        Header {
-            src_port: REMOTE_PORT,
-            dst_port: LOCAL_PORT,
-            seq: self.peer_iss + spec.seq,
-            ack: spec.ack.map_or(SeqNum(0), |ack| self.iss + ack),
-            flags: spec.flags,
-            window: spec.window.unwrap_or(u16::MAX),
-            urgent: spec.urgent.unwrap_or(0),
-            options,
-        }
-    }
-
-    fn options_of(&self, spec: &OptionsSpec) -> TcpOptions {
-        let mut options = TcpOptions {
-            mss: spec.mss,
-            window_scale: spec.window_scale,
-            sack_permitted: spec.sack_permitted,
-            timestamps: spec.timestamps.map(|(value, echo)| Timestamps {
-                value: value.unwrap_or(self.peer_timestamp()),
-                echo: echo.unwrap_or(self.newest_timestamp),
-            }),
-            ..TcpOptions::default()
+        let clock = Timestamps {
+            value: self.peer_timestamp(),
+            echo: self.newest_timestamp,
         };
-        for (start, end) in &spec.sack {
-            options.sack.push(SackBlock {
-                start: self.iss + *start,
-                end: self.iss + *end,
-            });
-        }
-        options
+        let stamps = self.offered_timestamps == (true, true);
+        spec.header((REMOTE_PORT, LOCAL_PORT), origins, clock, stamps)
     }
 
     fn advance(&mut self, to: Instant) {

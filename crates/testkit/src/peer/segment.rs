@@ -1,9 +1,8 @@
 //! Segments that left, compared with what was expected, and segments to inject.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use tack_wire::{Ecn, Flags, Header, SeqNum};
+use tack_wire::{Ecn, Header};
 
 use crate::script::SegmentSpec;
 use crate::trace::Origins;
@@ -34,73 +33,18 @@ pub(super) fn difference(
     origins: Origins,
 ) -> String {
     let mut text = String::new();
-    let mut demand = |what: &str, found: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug| {
-        let (found, expected) = (format!("{found:?}"), format!("{expected:?}"));
-        if found != expected {
-            writeln!(text, "    {what}: {found}, expected {expected}")
-                .expect("strings take everything");
-        }
-    };
     let header = &output.header;
-    let without_push = |flags: Flags| Flags(flags.0 & !Flags::PSH.0);
-    demand("time", &output.at, &at);
-    demand(
-        "flags",
-        &without_push(header.flags),
-        &without_push(spec.flags),
+    let (ports, expected) = (
+        (header.src_port, header.dst_port),
+        (LOCAL_PORT, REMOTE_PORT),
     );
-    demand("seq", &header.seq.0.wrapping_sub(origins.seq.0), &spec.seq);
-    demand("length", &output.payload.len(), &spec.len);
-    demand(
-        "ports",
-        &(header.src_port, header.dst_port),
-        &(LOCAL_PORT, REMOTE_PORT),
-    );
-    if let Some(ack) = spec.ack {
-        demand("ack", &header.ack.0.wrapping_sub(origins.ack.0), &ack);
+    if output.at != at {
+        text += &format!("    time: {:?}, expected {at:?}\n", output.at);
     }
-    if let Some(window) = spec.window {
-        demand("win", &header.window, &window);
+    if ports != expected {
+        text += &format!("    ports: {ports:?}, expected {expected:?}\n");
     }
-    if let Some(urgent) = spec.urgent {
-        demand("urg", &header.urgent, &urgent);
-    }
-    if let Some(ecn) = spec.ecn {
-        demand("ecn", &output.ecn, &ecn);
-    }
-    if let Some(options) = &spec.options {
-        let found = &header.options;
-        let closed = !options.open;
-        if closed || options.mss.is_some() {
-            demand("mss", &found.mss, &options.mss);
-        }
-        if closed || options.window_scale.is_some() {
-            demand("wscale", &found.window_scale, &options.window_scale);
-        }
-        if closed || options.sack_permitted {
-            demand("sackOK", &found.sack_permitted, &options.sack_permitted);
-        }
-        if closed || !options.sack.is_empty() {
-            let relative = |n: SeqNum| n.0.wrapping_sub(origins.ack.0);
-            let blocks: Vec<_> = found
-                .sack
-                .iter()
-                .map(|b| (relative(b.start), relative(b.end)))
-                .collect();
-            demand("sack", &blocks, &options.sack);
-        }
-        match (found.timestamps, options.timestamps) {
-            (Some(found), Some((value, echo))) => {
-                demand("TS val", &found.value, &value.unwrap_or(found.value));
-                demand("TS ecr", &found.echo, &echo.unwrap_or(found.echo));
-            }
-            (found, expected) if closed || expected.is_some() => {
-                demand("TS", &found.is_some(), &expected.is_some());
-            }
-            _ => {}
-        }
-    }
-    text
+    text + &spec.difference(header, output.payload.len(), output.ecn, origins)
 }
 
 /// The bytes of a segment; `unknown` is put in front of the options as it is, padded to words.

@@ -26,6 +26,7 @@
 //! `abort`, `stop_reading`, `mtu N` (the path reports its MTU), `state NAME`.
 
 mod parse;
+mod segment;
 
 use std::time::Duration;
 
