@@ -45,8 +45,8 @@ pub struct Config {
     pub window_scaling: bool,
     /// Offer explicit congestion notification (RFC 3168). Default true.
     pub ecn: bool,
-    /// Accurate feedback of congestion marks (RFC 9768), where `ecn` is on. Default: towards peers
-    /// that ask for it.
+    /// Accurate feedback of congestion marks (RFC 9768), if `ecn` is on. Default: for peers that
+    /// ask for it.
     pub accurate_ecn: AccurateEcn,
     /// Nagle's algorithm (RFC 9293 §3.7.4). Default false: files and screens want their tails now.
     pub nagle: bool,

@@ -175,9 +175,6 @@ impl Connection {
                 self.mtu.on_probe_sent(size, plan.range.clone());
             }
             self.encode(now, &plan, batch);
-            if kind_codepoint == Ecn::Ect0 {
-                self.ecn.on_capable_sent();
-            }
             if segments == 0 {
                 size = len + batch.prefix;
                 codepoint = kind_codepoint;

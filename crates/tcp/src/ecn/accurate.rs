@@ -1,18 +1,21 @@
-//! Accurate feedback (RFC 9768): the receiver counts marked packets, and the three low bits of the
-//! count travel on each segment (ACE). The option with counters of bytes is neither sent nor read.
+//! Accurate feedback (RFC 9768): the receiver counts marked packets, and each segment carries the
+//! three low bits of the count (ACE). The option with counters of bytes is neither sent nor read.
 
 use tack_wire::{Ecn, Flags};
 
 use super::handshake::{ACE, reflection};
 
-/// Where both counters begin, so that zeros of a middlebox show (§3.2.1).
+/// Initial value of both counters, not zero, so that a middlebox that clears them is detected
+/// (§3.2.1).
 const FIRST: u64 = 5;
-/// Marks on data, and on other packets, that draw an acknowledgement at once (§3.2.2.5.1).
+/// Unreported marks that cause an immediate acknowledgement: where the packet has payload, and
+/// where it has none (§3.2.2.5.1).
 const ON_DATA: u8 = 2;
 const ON_OTHERS: u8 = 3;
-/// Marks after which the first counter may be zero by right.
-const ZERO_AFTER: u8 = 8 - FIRST as u8;
-/// Segments whose marks the counter tells apart.
+/// Round trips in which each segment was reported as marked, after which marks no longer count as
+/// congestion (§3.2.2.3: three or four).
+const ROUNDS: u8 = 4;
+/// Most segments for which the counter is unambiguous.
 const DISTINCT: u64 = 7;
 
 /// State of both directions.
@@ -20,28 +23,28 @@ const DISTINCT: u64 = 7;
 pub(super) struct Accurate {
     /// Receiver: packets that arrived marked (r.cep).
     received: u64,
-    /// Receiver: those since the last segment that told of them.
-    untold: u8,
+    /// Receiver: those since the last segment that reported the count.
+    unreported: u8,
     /// Receiver: the last packet was marked.
     was_marked: bool,
-    /// Client: as what the SYN-ACK arrived, until the acknowledgement of it has told.
+    /// Client: codepoint of the SYN-ACK as it arrived, until the acknowledgement of it has left.
     reflect: Option<Ecn>,
     /// Sender: marks that the peer counted (s.cep).
     reported: u64,
-    /// Sender: capable segments that left, as far as that matters to the check of zeros.
-    capable_sent: u8,
-    /// Sender: what came of that check.
+    /// Sender: whether the counter can be believed.
     check: Check,
-    /// Sender: the next acknowledgement has no counter.
+    /// Sender: reductions so far; `None` once a segment was reported as not marked.
+    continuous: Option<u8>,
+    /// Sender: the next acknowledgement carries no counter.
     skip: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Check {
-    /// The next segment's counter is the first.
+    /// The next segment carries the first counter.
     Due,
     Passed,
-    /// The counter means nothing.
+    /// The counter is not used any more.
     Failed,
 }
 
@@ -49,12 +52,12 @@ impl Accurate {
     pub(super) fn new() -> Self {
         Self {
             received: FIRST,
-            untold: 0,
+            unreported: 0,
             was_marked: false,
             reflect: None,
             reported: FIRST,
-            capable_sent: 0,
             check: Check::Due,
+            continuous: Some(0),
             skip: false,
         }
     }
@@ -64,16 +67,29 @@ impl Accurate {
         self.reflect = Some(ecn);
     }
 
-    /// The next acknowledgement carries no counter: it is the one of the handshake.
+    /// The next acknowledgement is the one of the handshake and carries no counter.
     pub(super) fn skip_one(&mut self) {
         self.skip = true;
     }
 
-    pub(super) fn on_capable_sent(&mut self) {
-        self.capable_sent = self.capable_sent.saturating_add(1);
+    /// The peer's counter is not used any more.
+    pub(super) fn distrust(&mut self) {
+        self.check = Check::Failed;
     }
 
-    /// A packet arrived. True when the peer should learn of it at once.
+    /// Called at most once in a round trip, when marks ask for a reduction. False once all segments
+    /// have been marked for so long that marks do not indicate congestion.
+    pub(super) fn means_congestion(&mut self) -> bool {
+        if let Some(rounds) = &mut self.continuous {
+            *rounds += 1;
+            if *rounds >= ROUNDS {
+                self.distrust();
+            }
+        }
+        self.check != Check::Failed
+    }
+
+    /// A packet arrived. True when the peer should be informed at once.
     pub(super) fn on_segment(&mut self, marked: bool, has_payload: bool) -> bool {
         let begins = marked && !self.was_marked;
         self.was_marked = marked;
@@ -81,20 +97,21 @@ impl Accurate {
             return false;
         }
         self.received += 1;
-        self.untold = self.untold.saturating_add(1);
+        self.unreported = self.unreported.saturating_add(1);
         if has_payload {
-            begins || self.untold >= ON_DATA
+            begins || self.unreported >= ON_DATA
         } else {
-            self.untold >= ON_OTHERS
+            self.unreported >= ON_OTHERS
         }
     }
 
-    /// Marks that an acknowledgement reports which delivered `segments`; `None` where the counter
-    /// is found to be useless.
+    /// Marks reported by an acknowledgement that delivered `segments`; `None` if its counter is the
+    /// first one and zero, as a middlebox makes it (§3.2.2.4). Three marks make it zero as well.
+    /// That is rare, and the sender then does without ECN.
     ///
-    /// One that delivers nothing may be an old one, whose counter would seem to have gone around.
-    /// The peer acknowledges seven marks at most at once. Only where acknowledgements get lost may
-    /// one tell of more, and then the count is the most that it can mean (appendix A.2.1).
+    /// An acknowledgement that delivers nothing may be an old one, whose counter would seem to have
+    /// wrapped. The peer reports at most seven marks at once. Only where acknowledgements were lost
+    /// can one report more; the result is then the largest possible number (appendix A.2.1).
     pub(super) fn on_ack(&mut self, flags: Flags, segments: u64) -> Option<u64> {
         if core::mem::take(&mut self.skip) {
             return Some(0);
@@ -102,8 +119,8 @@ impl Accurate {
         let field = count(flags);
         match self.check {
             Check::Failed => return Some(0),
-            Check::Due if field == 0 && self.capable_sent < ZERO_AFTER => {
-                self.check = Check::Failed;
+            Check::Due if field == 0 => {
+                self.distrust();
                 return None;
             }
             Check::Due | Check::Passed => self.check = Check::Passed,
@@ -112,6 +129,9 @@ impl Accurate {
             return Some(0);
         }
         let least = field.wrapping_sub(self.reported) & 7;
+        if least < segments && (least == 0 || segments <= DISTINCT) {
+            self.continuous = None;
+        }
         let marks = match least {
             0 => 0,
             _ if segments <= DISTINCT => least,
@@ -122,7 +142,7 @@ impl Accurate {
     }
 
     pub(super) fn flags(&mut self, has_payload: bool) -> Flags {
-        self.untold = 0;
+        self.unreported = 0;
         match self.reflect.take() {
             Some(ecn) if !has_payload => reflection(ecn),
             _ => {
@@ -152,7 +172,7 @@ fn count(flags: Flags) -> u64 {
 mod tests {
     use super::*;
 
-    /// What a receiver with so many marks sends.
+    /// The flags that a receiver sends after so many marks.
     fn after(marks: u64) -> Flags {
         let mut receiver = Accurate::new();
         receiver.received += marks;
@@ -172,17 +192,17 @@ mod tests {
         }
     }
 
-    /// Old acknowledgements, and those that deliver nothing, do not count backwards.
+    /// Old acknowledgements, and those that deliver nothing, change no count.
     #[test]
-    fn what_delivers_nothing_counts_nothing() {
+    fn acknowledgements_that_deliver_nothing_count_nothing() {
         let mut sender = Accurate::new();
         assert_eq!(sender.on_ack(after(2), 4), Some(2));
         assert_eq!(sender.on_ack(after(1), 0), Some(0));
         assert_eq!(sender.on_ack(after(3), 2), Some(1));
     }
 
-    /// Where one acknowledgement stands for many that got lost, the count may be ahead of the
-    /// truth, and not behind.
+    /// If one acknowledgement replaces many that were lost, the count may be too high, but not too
+    /// low.
     #[test]
     fn lost_acknowledgements_do_not_hide_marks() {
         let mut sender = Accurate::new();
@@ -193,34 +213,42 @@ mod tests {
 
     #[test]
     fn zeros_in_the_first_counter_are_a_middlebox() {
-        let mut sender = Accurate::new();
-        sender.on_capable_sent();
-        assert_eq!(sender.on_ack(Flags::ACK, 1), None);
-        assert_eq!(
-            sender.on_ack(after(3), 1),
-            Some(0),
-            "it means nothing from now on"
-        );
-        // Three marks make it zero by right.
-        let mut sender = Accurate::new();
-        for _ in 0..3 {
-            sender.on_capable_sent();
+        for segments in [0, 1, 10] {
+            let mut sender = Accurate::new();
+            assert_eq!(sender.on_ack(Flags::ACK, segments), None);
+            let later = sender.on_ack(after(3), 1);
+            assert_eq!(later, Some(0), "the counter is not used any more");
         }
-        assert_eq!(sender.on_ack(after(3), 3), Some(3));
-        // Later zeros are counters as any.
+        // A later zero is a count like any other.
         let mut sender = Accurate::new();
         assert_eq!(sender.on_ack(after(0), 1), Some(0));
         assert_eq!(sender.on_ack(after(3), 3), Some(3));
     }
 
+    /// §3.2.2.3: marks on all packets are not a sign of congestion.
     #[test]
-    fn marks_are_told_of_in_time() {
+    fn continuous_marks_are_not_congestion() {
+        let mut sender = Accurate::new();
+        // A pure acknowledgement was marked, too.
+        for (marks, means_something) in [(2, true), (5, true), (7, true), (9, false)] {
+            assert!(sender.on_ack(after(marks), 2).unwrap() >= 2);
+            assert_eq!(sender.means_congestion(), means_something);
+        }
+        assert_eq!(sender.on_ack(after(11), 2), Some(0));
+        // One segment that was not marked is enough.
+        let mut sender = Accurate::new();
+        sender.on_ack(after(2), 3);
+        for marks in [4, 6, 8, 10, 12] {
+            assert_eq!(sender.on_ack(after(marks), 2), Some(2));
+            assert!(sender.means_congestion());
+        }
+    }
+
+    #[test]
+    fn marks_are_reported_in_time() {
         let mut receiver = Accurate::new();
-        assert!(receiver.on_segment(true, true), "the first of a row");
-        assert!(
-            receiver.on_segment(true, true),
-            "the second one not told of"
-        );
+        assert!(receiver.on_segment(true, true), "the first of a run");
+        assert!(receiver.on_segment(true, true), "the second unreported one");
         receiver.flags(false);
         assert!(!receiver.on_segment(true, true));
         assert!(receiver.on_segment(true, true));

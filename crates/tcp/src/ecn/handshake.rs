@@ -1,10 +1,10 @@
-//! What SYNs ask of ECN, and what is agreed (RFC 3168 §6.1.1; RFC 9768 §3.1.1, table 2).
+//! The negotiation of ECN by SYN and SYN-ACK (RFC 3168 §6.1.1; RFC 9768 §3.1.1, table 2).
 
 use tack_wire::{Ecn, Flags};
 
 use crate::config::{AccurateEcn, Config};
 
-/// The three flags that are a counter once accurate feedback was agreed.
+/// The three flags that are a counter once accurate feedback has been negotiated.
 pub(crate) const ACE: Flags = Flags::AE.with(Flags::CWR).with(Flags::ECE);
 
 /// What a SYN asks for.
@@ -32,9 +32,9 @@ pub(crate) enum Agreement {
 }
 
 impl Request {
-    /// What a SYN with these flags asks for, whose packet had codepoint `ecn`, of who answers with
-    /// `config`. Whoever knows of accurate feedback takes any flags that mean nothing else for a
-    /// wish for it (§3.1.2).
+    /// What a SYN with these flags asks for. Its packet had codepoint `ecn`, and `config` is that
+    /// of the host that answers. A host that supports accurate feedback reads all flags without
+    /// another meaning as a request for it (§3.1.2).
     pub(crate) fn of(flags: Flags, ecn: Ecn, config: &Config) -> Self {
         const CLASSIC: Flags = Flags::CWR.with(Flags::ECE);
         match Flags(flags.0 & ACE.0) {
@@ -46,7 +46,7 @@ impl Request {
         }
     }
 
-    /// The same with classic feedback at most.
+    /// The same, but with classic feedback instead of accurate feedback.
     pub(crate) fn at_most_classic(self) -> Self {
         match self {
             Self::Accurate(_) => Self::Classic,
@@ -54,9 +54,9 @@ impl Request {
         }
     }
 
-    /// What this side agrees to. With an acknowledgement mechanism of few acknowledgements the
-    /// counter of three bits would be ambiguous: then it is the classic feedback, which a SYN that
-    /// asks for the accurate one allows.
+    /// What this side agrees to. With an acknowledgement `mechanism` that sends few
+    /// acknowledgements a counter of three bits would be ambiguous. The answer is then classic
+    /// feedback, which a SYN that asks for accurate feedback permits.
     pub(crate) fn agreement(self, config: &Config, mechanism: bool) -> Agreement {
         match self {
             _ if !config.ecn => Agreement::None,
@@ -68,7 +68,7 @@ impl Request {
         }
     }
 
-    /// Flags of the SYN-ACK that tells of `agreement`.
+    /// Flags of the SYN-ACK that announces `agreement`.
     pub(crate) fn answer(self, agreement: Agreement) -> Flags {
         match (agreement, self) {
             (Agreement::Accurate, Self::Accurate(ecn)) => reflection(ecn),
@@ -87,8 +87,8 @@ impl Request {
     }
 }
 
-/// What a SYN-ACK with these flags agrees to, if a SYN of ours asked for accurate feedback, or only
-/// for the classic one.
+/// What a SYN-ACK with these flags agrees to. `asked_for_accurate` is whether our SYN asked for
+/// accurate feedback, or only for classic feedback.
 pub(crate) fn agreed(flags: Flags, asked_for_accurate: bool) -> Agreement {
     let flags = Flags(flags.0 & ACE.0);
     if flags.contains(Flags::ECE) && !flags.contains(Flags::CWR) {
@@ -100,7 +100,7 @@ pub(crate) fn agreed(flags: Flags, asked_for_accurate: bool) -> Agreement {
     Agreement::None
 }
 
-/// The counter that says that no mark arrived, where there is a counter (RFC 9768 §3.2.1).
+/// Flags of the counter as long as no mark has arrived, if there is a counter (RFC 9768 §3.2.1).
 pub(crate) fn first_count(agreement: Agreement) -> Flags {
     match agreement {
         Agreement::Accurate => Flags::AE.with(Flags::ECE),
@@ -108,7 +108,7 @@ pub(crate) fn first_count(agreement: Agreement) -> Flags {
     }
 }
 
-/// Flags that tell as what the packet of a SYN or a SYN-ACK arrived (tables 2 and 3).
+/// Flags that report the codepoint with which a SYN or a SYN-ACK arrived (tables 2 and 3).
 pub(crate) fn reflection(ecn: Ecn) -> Flags {
     match ecn {
         Ecn::NotEct => Flags::CWR,
@@ -118,7 +118,7 @@ pub(crate) fn reflection(ecn: Ecn) -> Flags {
     }
 }
 
-/// As what a packet of ours arrived; `None` where the flags do not say.
+/// The codepoint with which a packet of ours arrived; `None` if the flags do not say.
 pub(crate) fn reflected(flags: Flags) -> Option<Ecn> {
     let flags = Flags(flags.0 & ACE.0);
     [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce]
@@ -141,7 +141,7 @@ mod tests {
         set.fold(Flags::default(), |flags, (_, flag)| flags.with(flag))
     }
 
-    /// The blocks of table 2 that a server of this kind takes part in.
+    /// The blocks of table 2 with a server that supports accurate feedback.
     #[test]
     fn a_server_answers_as_table_2_has_it() {
         let config = Config::default();

@@ -39,17 +39,17 @@ struct Echo {
     confirm: bool,
 }
 
-/// What an acknowledgement says of marks.
+/// What an acknowledgement reports of marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Marks {
-    /// It asks for a reduction that this window has not seen.
+    /// The window has to be reduced: the first marks of this round trip.
     pub(crate) reduce: bool,
-    /// Marks that it reports, where it counts them.
+    /// Marks that it reports, if it counts them.
     pub(crate) counted: u64,
 }
 
 impl EcnState {
-    /// What the handshake came to.
+    /// Result of the handshake.
     pub(crate) fn agree(&mut self, agreement: Agreement) {
         self.capable = agreement != Agreement::None;
         self.feedback = match agreement {
@@ -59,16 +59,17 @@ impl EcnState {
         };
     }
 
-    /// The peer's SYN-ACK, whose packet had codepoint `ecn`, agrees on accurate feedback. Its
-    /// `flags` tell as what our SYN arrived. `is_sure` is whether all our SYNs asked for it.
+    /// The peer's SYN-ACK, whose packet had codepoint `ecn`, agrees to accurate feedback. Its
+    /// `flags` report the codepoint with which our SYN arrived. `is_sure` is whether all our SYNs
+    /// asked for accurate feedback.
     pub(crate) fn on_syn_ack(&mut self, flags: Flags, ecn: Ecn, is_sure: bool) {
         let Feedback::Accurate(accurate) = &mut self.feedback else {
             return;
         };
         accurate.on_syn_ack(ecn);
-        // SYNs leave as not capable. Where they arrive as something else, the path writes into the
-        // field (§3.2.2.3). Where one left that did not ask, the path may have dropped those that
-        // did (§3.1.5).
+        // SYNs leave as not capable. If they arrive as something else, the path overwrites the
+        // field (§3.2.2.3). If a SYN without the request left, the path may have dropped those with
+        // it (§3.1.5).
         self.capable = is_sure && handshake::reflected(flags) == Some(Ecn::NotEct);
     }
 
@@ -80,12 +81,17 @@ impl EcnState {
         if has_payload {
             return;
         }
-        // Table 4 of §3.2.2.1. What it does not name is for the future.
-        let is_plausible = match handshake::reflected(flags) {
-            Some(arrived) => arrived == Ecn::NotEct,
-            None => Flags(flags.0 & handshake::ACE.0) != Flags::default(),
-        };
-        self.capable &= is_plausible;
+        // Table 4 of §3.2.2.1. Flags that it does not name are reserved, and are no sign of a
+        // fault.
+        match handshake::reflected(flags) {
+            Some(Ecn::NotEct) => {}
+            Some(_) => self.capable = false,
+            None if Flags(flags.0 & handshake::ACE.0) != Flags::default() => {}
+            None => {
+                self.capable = false;
+                accurate.distrust();
+            }
+        }
         accurate.skip_one();
     }
 
@@ -136,26 +142,25 @@ impl EcnState {
                 match accurate.on_ack(flags, segments) {
                     Some(counted) => (counted > 0, counted),
                     None => {
-                        // The path writes zeros into the counter (§3.2.2.4).
+                        // A middlebox clears the counter (§3.2.2.4).
                         self.capable = false;
                         (false, 0)
                     }
                 }
             }
         };
-        let reduce = marked && snd_una > self.reduced_until;
+        let mut reduce = marked && snd_una > self.reduced_until;
+        if let Feedback::Accurate(accurate) = &mut self.feedback
+            && reduce
+            && !accurate.means_congestion()
+        {
+            self.capable = false;
+            reduce = false;
+        }
         if reduce {
             self.on_reduction(snd_nxt);
         }
         Marks { reduce, counted }
-    }
-
-    /// A segment of new data left as capable.
-    #[inline]
-    pub(crate) fn on_capable_sent(&mut self) {
-        if let Feedback::Accurate(accurate) = &mut self.feedback {
-            accurate.on_capable_sent();
-        }
     }
 
     /// The window was reduced, for whatever reason: marks of the same window ask for nothing more.
@@ -166,8 +171,8 @@ impl EcnState {
         }
     }
 
-    /// Flags for a segment that neither acknowledges anew nor is part of the stream: the counter,
-    /// where there is one.
+    /// Flags for a segment that neither acknowledges new data nor is part of the stream: the
+    /// counter, if there is one.
     pub(crate) fn counter(&mut self, has_payload: bool) -> Flags {
         match &mut self.feedback {
             Feedback::None | Feedback::Classic(_) => Flags::default(),

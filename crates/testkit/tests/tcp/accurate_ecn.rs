@@ -193,6 +193,72 @@ fn a_middlebox_that_clears_the_counter_is_noticed() {
     assert_eq!((stats.ce_reported, stats.ssthresh), (0, u64::MAX));
 }
 
+/// The same where the first acknowledgement answers more data than three marks need, and in the
+/// acknowledgement of the handshake (§3.2.2.1, table 4).
+#[test]
+fn a_middlebox_that_clears_the_counter_is_noticed_in_bulk() {
+    let mut peer = accepted();
+    peer.run(
+        "
+        write 10000
+        +0    > .eE 1:10001(10000) ack 1 ecn ect0 each 1000
+        +10ms < . 1:1(0) ack 10001
+        write 1000
+        +0    > P.eE 10001:11001(1000) ack 1 ecn not
+        +10ms < .EW 1:1(0) ack 11001
+        ",
+    );
+    let stats = peer.connection().stats(peer.now());
+    assert_eq!((stats.ce_reported, stats.ssthresh), (0, u64::MAX));
+    let mut peer = Peer::listening(config());
+    peer.run(
+        "
+        +0    < SEWe 0:0(0) win 65535 <mss 1000>
+        +0    > S.W 0:0(0) ack 1
+        +10ms < . 1:1(0) ack 1
+        write 1000
+        +0    > P.eE 1:1001(1000) ack 1 ecn not
+        +10ms < .E 1:1(0) ack 1001
+        ",
+    );
+    let stats = peer.connection().stats(peer.now());
+    assert_eq!((stats.ce_reported, stats.ssthresh), (0, u64::MAX));
+}
+
+/// §3.2.2.3: a path that marks each packet is not congested all the time. After four rounds the
+/// sender does without ECN.
+#[test]
+fn a_path_that_marks_everything_does_not_hold_the_sender_back() {
+    let ends = |accurate_ecn, mark| {
+        let rate = tack_base::Rate::from_bits_per_sec(50_000_000);
+        let forward = Model {
+            mark,
+            ..Model::wire(ms(10), rate)
+        };
+        let config = Config {
+            ack: AckKind::delayed(2),
+            accurate_ecn,
+            congestion: tack_tcp::Algorithm::Cubic,
+            ..Config::default()
+        };
+        let mut pair = Pair::open(1, &config, forward, Model::default());
+        pair.establish(secs(5));
+        pair.send(Side::Client, 1_000_000);
+        let begin = pair.now();
+        let done = pair.run_until(secs(300), |pair| pair.app(Side::Server).read == 1_000_000);
+        assert!(done, "{accurate_ecn:?}");
+        let marks = pair.connection(Side::Server).stats(pair.now()).ce_received;
+        (pair.now().saturating_since(begin).as_secs_f64(), marks)
+    };
+    let (classic, _) = ends(AccurateEcn::Off, 1.0);
+    let (accurate, marks) = ends(AccurateEcn::Offer, 1.0);
+    assert!(
+        accurate < 0.25 * classic,
+        "{accurate} s, with classic feedback {classic} s"
+    );
+    assert!((4..100).contains(&marks), "{marks}");
+}
+
 /// Two ends over a path that marks and loses: the counts agree, and no controller collapses.
 #[test]
 fn a_path_that_marks_and_loses() {
