@@ -6,10 +6,14 @@
 //! test: both take turns in one process, the shortest of several runs counts, which nothing else on
 //! the machine makes shorter, and runs are added as long as the bound does not hold.
 
+#[path = "../../testkit/benches/processor/time.rs"]
+mod processor;
+
 use std::process::ExitCode;
-use std::time::Duration;
 
 use tack_sim::{Observers, Scenario, run};
+
+use processor::processor_time;
 
 /// Most that TACK may take, as a multiple of `delayed:2`.
 const BOUND: f64 = 1.5;
@@ -58,18 +62,4 @@ fn milliseconds_per_megabyte(scenario: &Scenario) -> f64 {
     let report = run(scenario, 1, &mut Observers::default()).expect("it runs");
     let spent = processor_time() - begin;
     1e9 * spent.as_secs_f64() / report.flows[0].bytes_delivered as f64
-}
-
-/// Processor time of this thread, where the system tells; else the time that has passed.
-fn processor_time() -> Duration {
-    if let Ok(text) = std::fs::read_to_string("/proc/thread-self/schedstat")
-        && let Some(spent) = text.split_whitespace().next()
-        && let Ok(spent) = spent.parse()
-    {
-        return Duration::from_nanos(spent);
-    }
-    #[expect(clippy::disallowed_methods, reason = "a benchmark owns a clock")]
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default()
 }

@@ -183,6 +183,12 @@ impl Packet {
         capable
     }
 
+    /// Overwrites the ECN codepoint, as something on the way may do that should not.
+    pub fn set_ecn(&mut self, ecn: Ecn) {
+        debug_assert_eq!(self.checksums, Checksums::Blank);
+        self.head[1] = self.head[1] & !0b11 | ecn as u8;
+    }
+
     /// Marks the packet for an access category of 802.11, by the usual code point of it.
     pub fn set_access_category(&mut self, category: AccessCategory) {
         debug_assert_eq!(self.checksums, Checksums::Blank);

@@ -89,7 +89,7 @@ pub struct PathCounters {
     pub duplicated: u64,
     /// Marked congestion experienced.
     pub marked: u64,
-    /// Packets that lost options.
+    /// Packets of which a middlebox took options out or changed ECN bits.
     pub stripped: u64,
     /// Longest queue, packets.
     pub queue_max: u64,

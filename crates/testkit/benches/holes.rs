@@ -8,6 +8,9 @@
 //! one byte, and the segments of a clean path carry one as well, so that nothing but the holes
 //! differs. The figure of a full segment is there to compare with.
 
+#[path = "processor/time.rs"]
+mod processor;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ use tack_tcp::{Batch, Config, Connection};
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::{DataStamp, TackOption, TackSyn};
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum};
+
+use processor::processor_time;
 
 /// Receive buffer, bytes.
 const WINDOW: u32 = 64 << 10;
@@ -115,20 +120,6 @@ fn nanoseconds(ack: &str, stream: Stream, segments: u32) -> f64 {
         }
     }
     (processor_time() - begin).as_nanos() as f64 / f64::from(segments)
-}
-
-/// Processor time of this process, where the system tells; else the time that has passed.
-fn processor_time() -> Duration {
-    if let Ok(text) = std::fs::read_to_string("/proc/thread-self/schedstat")
-        && let Some(spent) = text.split_whitespace().next()
-        && let Ok(spent) = spent.parse()
-    {
-        return Duration::from_nanos(spent);
-    }
-    #[expect(clippy::disallowed_methods, reason = "a benchmark owns a clock")]
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default()
 }
 
 fn header(seq: u32, ack: u32, flags: Flags, tack: Option<TackOption>) -> Header {

@@ -1,8 +1,9 @@
-//! Boxes on the way that rewrite TCP headers: option strippers and randomisers of initial sequence
-//! numbers.
+//! Boxes on the way that rewrite headers: option strippers, randomisers of initial sequence
+//! numbers, and boxes that overwrite the ECN field of IP or clear the ECN flags of TCP.
 
 use tack_base::random::RandomStream;
 use tack_wire::checksum::PROTOCOL_TCP;
+use tack_wire::{Ecn, Flags};
 
 use crate::packet::Packet;
 
@@ -12,7 +13,7 @@ const KIND_SACK: u8 = 5;
 const FLAG_SYN: u8 = 0x02;
 const FLAG_ACK: u8 = 0x10;
 
-/// Which segments lose their options.
+/// Which segments lose their options or flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StripFrom {
     /// Every segment.
@@ -22,6 +23,17 @@ pub enum StripFrom {
     Syn,
     /// Segments without SYN: the feature is negotiated and then fails.
     Rest,
+}
+
+impl StripFrom {
+    fn concerns(self, packet: &Packet) -> bool {
+        let is_syn = packet.transport()[13] & FLAG_SYN != 0;
+        match self {
+            Self::All => true,
+            Self::Syn => is_syn,
+            Self::Rest => !is_syn,
+        }
+    }
 }
 
 /// What an ISN rewriter does with SACK blocks.
@@ -36,6 +48,33 @@ pub enum IsnRewrite {
     WithoutSack,
 }
 
+/// Which of the ECN flags of TCP are cleared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnFlags {
+    /// None.
+    #[default]
+    None,
+    /// AE, by boxes that know the bit as a reserved one.
+    Ae,
+    /// CWR and ECE, the flags of RFC 3168.
+    CwrEce,
+    /// All three.
+    All,
+}
+
+impl EcnFlags {
+    /// The flags.
+    fn flags(self) -> Flags {
+        let cwr_ece = Flags::CWR.with(Flags::ECE);
+        match self {
+            Self::None => Flags::default(),
+            Self::Ae => Flags::AE,
+            Self::CwrEce => cwr_ece,
+            Self::All => cwr_ece.with(Flags::AE),
+        }
+    }
+}
+
 /// Settings of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MiddleboxConfig {
@@ -43,6 +82,12 @@ pub struct MiddleboxConfig {
     pub strip: Vec<u8>,
     /// Of which segments.
     pub strip_from: StripFrom,
+    /// ECN flags of TCP that are cleared.
+    pub clear: EcnFlags,
+    /// Of which segments.
+    pub clear_from: StripFrom,
+    /// Codepoint that is written into the ECN field of each IP packet.
+    pub ecn: Option<Ecn>,
     /// Rewriting of sequence numbers; must be the same in both directions.
     pub isn: IsnRewrite,
 }
@@ -72,18 +117,48 @@ impl Middlebox {
 
     /// True when the box does anything.
     pub fn is_on(&self) -> bool {
-        !self.config.strip.is_empty() || self.config.isn != IsnRewrite::Off
+        let MiddleboxConfig {
+            strip,
+            strip_from: _,
+            clear,
+            clear_from: _,
+            ecn,
+            isn,
+        } = &self.config;
+        let rewrites = *isn != IsnRewrite::Off || *clear != EcnFlags::None || ecn.is_some();
+        rewrites || !strip.is_empty()
     }
 
-    /// Rewrites a packet that passes. Says whether options were taken out.
+    /// Rewrites a packet that passes. Says whether options were taken out, or ECN bits changed.
     pub fn pass(&mut self, packet: &mut Packet) -> bool {
+        let mut changed = false;
+        if let Some(ecn) = self.config.ecn.filter(|ecn| *ecn != packet.ecn()) {
+            packet.set_ecn(ecn);
+            changed = true;
+        }
         if packet.protocol() != PROTOCOL_TCP {
-            return false;
+            return changed;
         }
         if self.config.isn != IsnRewrite::Off {
             self.rewrite(packet);
         }
-        !self.config.strip.is_empty() && self.strip(packet)
+        changed |= self.config.clear != EcnFlags::None && self.clear(packet);
+        changed |= !self.config.strip.is_empty() && self.strip(packet);
+        changed
+    }
+
+    /// Clears the ECN flags. Says whether one was set.
+    fn clear(&self, packet: &mut Packet) -> bool {
+        if !self.config.clear_from.concerns(packet) {
+            return false;
+        }
+        // AE is the lowest bit of the byte of the data offset.
+        let [high, low] = self.config.clear.flags().0.to_be_bytes();
+        let transport = packet.transport_mut();
+        let was_set = (transport[12] & high) | (transport[13] & low) != 0;
+        transport[12] &= !high;
+        transport[13] &= !low;
+        was_set
     }
 
     fn rewrite(&mut self, packet: &mut Packet) {
@@ -126,13 +201,7 @@ impl Middlebox {
     }
 
     fn strip(&self, packet: &mut Packet) -> bool {
-        let is_syn = packet.transport()[13] & FLAG_SYN != 0;
-        let concerned = match self.config.strip_from {
-            StripFrom::All => true,
-            StripFrom::Syn => is_syn,
-            StripFrom::Rest => !is_syn,
-        };
-        if !concerned {
+        if !self.config.strip_from.concerns(packet) {
             return false;
         }
         let mut kept = Vec::new();

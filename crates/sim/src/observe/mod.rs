@@ -17,7 +17,7 @@ use crate::scenario::{Party, Scenario};
 
 pub use blocked::Blocked;
 pub use capture::Capture;
-pub use qlog::Qlog;
+pub use qlog::{Qlog, ack_sent};
 pub use series::Series;
 
 /// A packet at a host's network interface.

@@ -168,7 +168,8 @@ fn describe_segment(passing: Passing, passed: &Passed) -> (&'static str, Value) 
     }
 }
 
-fn ack_sent(sent: &AckSent) -> Value {
+/// The data of an event `tack:ack_sent`, the same in traces of simulated and of real connections.
+pub fn ack_sent(sent: &AckSent) -> Value {
     let mut data = Map::new();
     data.insert("reason".into(), sent.reason.into());
     data.insert("form".into(), sent.form.into());

@@ -7,7 +7,7 @@ use tack_wire::{Ecn, Flags, Header, SackBlock, Segment, SeqNum, TcpOptions, Time
 
 use super::*;
 use crate::impair::loss::GilbertElliott;
-use crate::impair::middlebox::{IsnRewrite, StripFrom};
+use crate::impair::middlebox::{EcnFlags, IsnRewrite, StripFrom};
 
 const PACKETS: u64 = 100_000;
 
@@ -424,6 +424,50 @@ fn stripped_options_leave_a_sound_header() {
             .len(),
         1
     );
+}
+
+#[test]
+fn ecn_bits_are_cleared_and_overwritten() {
+    let all = Flags::AE.with(Flags::CWR).with(Flags::ECE);
+    let sent = [Flags::SYN, Flags::ACK].map(|flags| flags.with(all));
+    let pass = |clear, clear_from, ecn| {
+        let mut config = config();
+        config.middlebox.clear = clear;
+        config.middlebox.clear_from = clear_from;
+        config.middlebox.ecn = ecn;
+        let mut path = Path::new(&config, 1, 0);
+        sent.map(|flags| {
+            let header = Header { flags, ..options() };
+            path.send(Instant::ZERO, segment(&header, b""));
+            let (_, mut packet) = path.receive(Instant::FAR_FUTURE).unwrap();
+            packet.write_checksums();
+            let ip = tack_wire::ip::parse(&packet.head).unwrap();
+            (Segment::parse(ip.payload).unwrap().header.flags, ip.ecn)
+        })
+    };
+    let [syn, ack] = [Flags::SYN, Flags::ACK];
+    for (clear, from, left) in [
+        (EcnFlags::All, StripFrom::All, [syn, ack]),
+        (EcnFlags::All, StripFrom::Syn, [syn, sent[1]]),
+        (
+            EcnFlags::Ae,
+            StripFrom::All,
+            [syn, ack].map(|flags| flags.with(Flags::CWR).with(Flags::ECE)),
+        ),
+        (
+            EcnFlags::CwrEce,
+            StripFrom::Rest,
+            [sent[0], ack.with(Flags::AE)],
+        ),
+    ] {
+        let passed = pass(clear, from, None);
+        assert_eq!(passed.map(|(flags, _)| flags), left, "{clear:?} {from:?}");
+        assert_eq!(passed.map(|(_, ecn)| ecn), [Ecn::NotEct; 2]);
+    }
+    for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
+        let passed = pass(EcnFlags::None, StripFrom::All, Some(ecn));
+        assert_eq!(passed, sent.map(|flags| (flags, ecn)));
+    }
 }
 
 #[test]

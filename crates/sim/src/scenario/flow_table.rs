@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tack_base::Instant;
 use tack_tcp::cc::Counting;
-use tack_tcp::config::WindowPacing;
+use tack_tcp::config::{AccurateEcn, WindowPacing};
 use tack_tcp::{AckKind, Algorithm, Config, ParseAlgorithmError};
 use tack_wlan::AccessCategory;
 
@@ -15,13 +15,14 @@ use super::units;
 use super::video::Video;
 use super::wired::{LONGEST_DELAY, bounded};
 
-const TCP_ONLY: [&str; 15] = [
+const TCP_ONLY: [&str; 16] = [
     "congestion",
     "ack",
     "mss",
     "timestamps",
     "sack",
     "ecn",
+    "accurate_ecn",
     "nagle",
     "receive_buffer",
     "send_buffer",
@@ -287,6 +288,17 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     config.timestamps = table.boolean("timestamps")?.unwrap_or(config.timestamps);
     config.sack = table.boolean("sack")?.unwrap_or(config.sack);
     config.ecn = table.boolean("ecn")?.unwrap_or(config.ecn);
+    let accurates = [
+        ("off", AccurateEcn::Off),
+        ("accept", AccurateEcn::Accept),
+        ("offer", AccurateEcn::Offer),
+    ];
+    if let Some(accurate) = table.choice("accurate_ecn", &accurates)? {
+        if !config.ecn {
+            return Err(table.fail("accurate_ecn", "has no effect with ecn = false"));
+        }
+        config.accurate_ecn = accurate;
+    }
     config.nagle = table.boolean("nagle")?.unwrap_or(config.nagle);
     config.receive_buffer = read_buffer(table, "receive_buffer", config.receive_buffer)?;
     config.send_buffer = read_buffer(table, "send_buffer", config.send_buffer)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
+use tack_wire::Ecn;
 
 use super::error::ScenarioError;
 use super::files::Files;
@@ -10,7 +11,7 @@ use super::reader::Reader;
 use super::units::QueueText;
 use crate::impair::loss::{GilbertElliott, LossConfig};
 use crate::impair::mark::MarkConfig;
-use crate::impair::middlebox::{IsnRewrite, MiddleboxConfig, StripFrom};
+use crate::impair::middlebox::{EcnFlags, IsnRewrite, MiddleboxConfig, StripFrom};
 use crate::impair::order::OrderConfig;
 use crate::impair::outage::{Blackout, SuspensionConfig};
 use crate::link::{BottleneckConfig, Bound, LinkRate, Trace};
@@ -169,8 +170,6 @@ fn read_path(
     bottleneck: BottleneckConfig,
     isn: IsnRewrite,
 ) -> Result<PathConfig, ScenarioError> {
-    let strip_key = side.key("strip_options");
-    let from_key = side.key("strip_options_from");
     let delay_key = side.key("reorder_delay");
     let reorder = table.probability(&side.key("reorder"))?;
     let reorder_delay = bounded(table, &delay_key, LONGEST_DELAY)?;
@@ -180,22 +179,7 @@ fn read_path(
             format!("has no effect without {} above zero", side.key("reorder")),
         ));
     }
-    let strip = table.bytes_list(&strip_key)?;
-    if strip.iter().any(|kind| *kind < 2) {
-        return Err(table.fail(
-            &strip_key,
-            "kinds 0 and 1 are padding; list kinds from 2, such as 5 (SACK) or 8 (timestamps)",
-        ));
-    }
-    let froms = [
-        ("all", StripFrom::All),
-        ("syn", StripFrom::Syn),
-        ("rest", StripFrom::Rest),
-    ];
-    let strip_from = table.choice(&from_key, &froms)?;
-    if strip_from.is_some() && strip.is_empty() {
-        return Err(table.fail(&from_key, format!("has no effect without {strip_key}")));
-    }
+    let middlebox = read_middlebox(table, side, isn)?;
     Ok(PathConfig {
         bottleneck,
         loss: LossConfig {
@@ -213,17 +197,74 @@ fn read_path(
             probability: table.probability(&side.key("ecn_mark"))?,
             threshold: read_threshold(table, side)?,
         },
-        middlebox: MiddleboxConfig {
-            strip,
-            strip_from: strip_from.unwrap_or_default(),
-            isn,
-        },
+        middlebox,
         blackouts: read_blackouts(table, side)?,
         suspension: read_suspension(table, side)?,
         mtu_black_hole: table
             .integer(&side.key("mtu_black_hole"), 68, 65_535)?
             .map(|mtu| mtu as usize),
     })
+}
+
+fn read_middlebox(
+    table: &mut Reader<'_>,
+    side: Side,
+    isn: IsnRewrite,
+) -> Result<MiddleboxConfig, ScenarioError> {
+    let strip_key = side.key("strip_options");
+    let strip = table.bytes_list(&strip_key)?;
+    if strip.iter().any(|kind| *kind < 2) {
+        return Err(table.fail(
+            &strip_key,
+            "kinds 0 and 1 are padding; list kinds from 2, such as 5 (SACK) or 8 (timestamps)",
+        ));
+    }
+    let strip_from = read_strip_from(table, side, "strip_options", !strip.is_empty())?;
+    let choices = [
+        ("off", EcnFlags::None),
+        ("ae", EcnFlags::Ae),
+        ("cwr_ece", EcnFlags::CwrEce),
+        ("all", EcnFlags::All),
+    ];
+    let clear = table.choice(&side.key("clear_ecn_flags"), &choices)?;
+    let clear = clear.unwrap_or_default();
+    let clear_from = read_strip_from(table, side, "clear_ecn_flags", clear != EcnFlags::None)?;
+    let codepoints = [
+        ("not_ect", Ecn::NotEct),
+        ("ect1", Ecn::Ect1),
+        ("ect0", Ecn::Ect0),
+        ("ce", Ecn::Ce),
+    ];
+    Ok(MiddleboxConfig {
+        strip,
+        strip_from,
+        clear,
+        clear_from,
+        ecn: table.choice(&side.key("ecn_rewrite"), &codepoints)?,
+        isn,
+    })
+}
+
+/// Of which segments a middlebox takes what the key `name` says. `is_on` is whether that is
+/// anything.
+fn read_strip_from(
+    table: &mut Reader<'_>,
+    side: Side,
+    name: &str,
+    is_on: bool,
+) -> Result<StripFrom, ScenarioError> {
+    let froms = [
+        ("all", StripFrom::All),
+        ("syn", StripFrom::Syn),
+        ("rest", StripFrom::Rest),
+    ];
+    let key = side.key(&format!("{name}_from"));
+    let from = table.choice(&key, &froms)?;
+    if from.is_some() && !is_on {
+        let message = format!("has no effect without {}", side.key(name));
+        return Err(table.fail(&key, message));
+    }
+    Ok(from.unwrap_or_default())
 }
 
 fn read_threshold(table: &mut Reader<'_>, side: Side) -> Result<Option<Bound>, ScenarioError> {

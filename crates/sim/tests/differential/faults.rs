@@ -45,9 +45,20 @@ pub(crate) enum Fault {
     NoSack,
     NoTimestamps,
     SmallSegments,
+    EcnRewrite,
+    EcnFlags,
 }
 
-/// All of them; what is listed twice is drawn twice as often.
+/// Faults of ECN: one of them is on each path of the search for those. [`FAULTS`] has no other than
+/// marks, so that the paths drawn from it stay what they were.
+pub(crate) const ECN_FAULTS: [Fault; 4] = [
+    Fault::Marks,
+    Fault::Marks,
+    Fault::EcnRewrite,
+    Fault::EcnFlags,
+];
+
+/// All others; what is listed twice is drawn twice as often.
 pub(crate) const FAULTS: [Fault; 29] = [
     Fault::Loss,
     Fault::Loss,
@@ -194,12 +205,22 @@ impl Fault {
             }
             Self::NoSack => every_flow(draft, "sack", "false"),
             Self::NoTimestamps => every_flow(draft, "timestamps", "false"),
+            Self::EcnRewrite => {
+                let codepoints = ["not_ect", "not_ect", "ect0", "ect1", "ce"];
+                wired.text(format!("ecn_rewrite{side}"), pick(random, &codepoints));
+            }
+            Self::EcnFlags => {
+                let flags = pick(random, &["all", "ae", "cwr_ece"]);
+                let from = pick(random, &["all", "syn", "rest"]);
+                wired.text(format!("clear_ecn_flags{side}"), flags);
+                wired.text(format!("clear_ecn_flags_from{side}"), from);
+            }
             Self::SmallSegments => every_flow(draft, "mss", pick(random, &["536", "1000", "1220"])),
         }
     }
 }
 
-fn every_flow(draft: &mut Draft, key: &str, value: &str) {
+pub(crate) fn every_flow(draft: &mut Draft, key: &str, value: &str) {
     for flow in &mut draft.flows {
         flow.set(key, value);
     }

@@ -26,12 +26,14 @@ pub(crate) struct Figures {
     pub(crate) answers: f64,
     /// Share of the time that the player of a video stood still.
     pub(crate) still: f64,
-    /// Processor seconds, where the system tells; zero elsewhere.
+    /// Processor seconds; zero where they are not measured.
     pub(crate) processor: f64,
     /// Shortest round trip that a sender saw, seconds; zero if none.
     pub(crate) min_rtt: f64,
     /// Packets that the wired path lost, of both directions and all flows.
     pub(crate) path_losses: f64,
+    /// Packets that it marked, likewise.
+    pub(crate) path_marks: f64,
     /// Something that had an end did not reach it.
     pub(crate) unfinished: bool,
     /// Times that a sender did not get on, and the longest time without progress, seconds.
@@ -60,6 +62,28 @@ impl Figures {
         }
     }
 
+    /// The figures as lines of a comment in a scenario file.
+    pub(crate) fn line(&self, name: &str) -> String {
+        let broken = self.broken.as_ref();
+        let broken = broken.map_or_else(String::new, |what| format!("# {name:>9}: {what}\n"));
+        format!(
+            "{broken}# {name:>9}: {:.3} Mbit/s, {:.0} bytes in {:.3} s{}, {:.0} segments ({:.1} % again), {:.0} ACKs, {:.0} RTOs, \
+             {:.0} answers, {:.2} still, {:.1} s without progress, {:.2} s of processor\n",
+            self.goodput / 1e6,
+            self.bytes,
+            self.completion,
+            if self.unfinished { " without end" } else { "" },
+            self.data,
+            100.0 * self.repeated_share(),
+            self.acks,
+            self.timeouts,
+            self.answers,
+            self.still,
+            self.no_progress,
+            self.processor,
+        )
+    }
+
     /// Several runs in one: of what is counted the mean, which a few runs in which everything goes
     /// wrong belong to, and of speed and time the median.
     pub(crate) fn together(runs: &[Self]) -> Self {
@@ -73,6 +97,7 @@ impl Figures {
             ack_bytes: mean(|run| run.ack_bytes),
             timeouts: mean(|run| run.timeouts),
             path_losses: mean(|run| run.path_losses),
+            path_marks: mean(|run| run.path_marks),
             ..Self::median(runs)
         }
     }
@@ -103,6 +128,7 @@ impl Figures {
             no_progress: median(|run| run.no_progress),
             min_rtt: median(|run| run.min_rtt),
             path_losses: median(|run| run.path_losses),
+            path_marks: median(|run| run.path_marks),
             unfinished: runs.iter().filter(|run| run.unfinished).count() * 2 > runs.len(),
             broken: runs.iter().find_map(|run| run.broken.clone()),
         }

@@ -12,7 +12,10 @@
 //!
 //! ```text
 //! TACK_SEARCH=1..2000 cargo test --release -p tack-sim --test differential -- --nocapture
+//! TACK_ECN_SEARCH=1..400 cargo test --release -p tack-sim --test differential ecn -- --nocapture
 //! ```
+//!
+//! The second form searches paths of another family: one of their faults is one of ECN.
 
 mod draft;
 mod faults;
@@ -20,6 +23,8 @@ mod figures;
 mod judge;
 mod measure;
 mod paths;
+#[path = "../../../testkit/benches/processor/time.rs"]
+mod processor;
 mod reasons;
 mod runs;
 mod summary;
@@ -28,20 +33,49 @@ use rayon::prelude::*;
 use tack_sim::parse_seeds;
 
 use judge::Flag;
-use paths::path;
+use measure::Comparison;
+use paths::{Family, Path, draw};
+use runs::Verdict;
 
 /// The paths of the quick form.
 const QUICK: &str = "1..30";
+/// Those on which something is wrong with ECN.
+const QUICK_ECN: &str = "1..6";
 
 #[test]
 fn tack_is_no_worse_than_delayed_acknowledgements_on_random_paths() {
-    let asked = std::env::var("TACK_SEARCH").ok();
-    let numbers = parse_seeds(asked.as_deref().unwrap_or(QUICK)).expect("TACK_SEARCH names paths");
+    search("TACK_SEARCH", QUICK, |number| {
+        vec![(draw(number, Family::All), Comparison::Tack)]
+    });
+}
+
+/// The same where something is wrong with ECN. Where the ends ask for accurate feedback, it is
+/// compared with the classic one besides, both with delayed acknowledgements.
+#[test]
+fn no_feedback_is_worse_than_another_on_random_paths_that_spoil_ecn() {
+    search("TACK_ECN_SEARCH", QUICK_ECN, |number| {
+        let path = draw(number, Family::Ecn);
+        let accurate = path.accurate_ecn;
+        let accurate = accurate.then(|| (path.clone(), Comparison::AccurateEcn));
+        accurate
+            .into_iter()
+            .chain([(path, Comparison::Tack)])
+            .collect()
+    });
+}
+
+/// Makes the comparisons that `of` names for each path whose number the environment variable
+/// `variable` has, or those of `quick`. Prints what is found, and fails where a flag stands.
+fn search(variable: &str, quick: &str, of: impl Fn(u64) -> Vec<(Path, Comparison)> + Sync) {
+    let asked = std::env::var(variable).ok();
+    let numbers = parse_seeds(asked.as_deref().unwrap_or(quick))
+        .unwrap_or_else(|error| panic!("{variable} names paths: {error}"));
     let is_long = asked.is_some();
     let verdicts: Vec<_> = numbers
         .par_iter()
-        .map(|number| {
-            let mut verdict = runs::search(path(*number));
+        .flat_map(|number| of(*number))
+        .map(|(path, comparison)| {
+            let mut verdict = runs::search(path, comparison);
             if !is_long {
                 // Time that the machine took is not a property of the path.
                 verdict.flags.retain(|flag| *flag != Flag::Cpu);
@@ -52,7 +86,17 @@ fn tack_is_no_worse_than_delayed_acknowledgements_on_random_paths() {
             verdict
         })
         .collect();
-    summary::print_table(&verdicts);
+    let of = |comparison| {
+        let of_it = |verdict: &&Verdict| verdict.comparison == comparison;
+        verdicts.iter().filter(of_it).collect::<Vec<_>>()
+    };
+    for comparison in [Comparison::Tack, Comparison::AccurateEcn] {
+        let compared = of(comparison);
+        if !compared.is_empty() {
+            println!("# {}:", comparison.names().join(" and "));
+            summary::print_table(&compared);
+        }
+    }
     let flagged: Vec<_> = verdicts
         .iter()
         .filter(|verdict| !verdict.flags.is_empty())
@@ -60,7 +104,7 @@ fn tack_is_no_worse_than_delayed_acknowledgements_on_random_paths() {
         .collect();
     assert!(
         flagged.is_empty(),
-        "{} of {} paths are flagged: TACK_SEARCH={} prints them",
+        "{} of {} paths are flagged: {variable}={} prints them",
         flagged.len(),
         verdicts.len(),
         summary::list(&flagged),

@@ -4,6 +4,7 @@ use tack_sim::{Checks, FlowReport, Observers, Report, Scenario, run};
 
 use crate::figures::Figures;
 use crate::paths::{Path, Work};
+use crate::processor::processor_time;
 
 /// The policy that every path is also run with.
 pub(crate) const PLAIN: &str = "delayed:2";
@@ -47,6 +48,7 @@ impl Figures {
         } else {
             (goodput, goodput)
         };
+        let wires = [report.wired.forward, report.wired.reverse];
         let is_unfinished = |flow: &FlowReport| flow.closed != [Some("graceful"); 2];
         Self {
             goodput,
@@ -76,10 +78,11 @@ impl Figures {
                 .filter_map(|flow| flow.min_rtt_us)
                 .min()
                 .map_or(0.0, |micros| micros as f64 / 1e6),
-            path_losses: [report.wired.forward, report.wired.reverse]
+            path_losses: wires
                 .iter()
                 .map(|way| (way.queue_drops + way.lost + way.blacked_out + way.too_large) as f64)
                 .sum(),
+            path_marks: wires.iter().map(|way| way.marked as f64).sum(),
             stalls: flows.iter().map(|flow| flow.stalls).sum(),
             no_progress: flows
                 .iter()
@@ -87,6 +90,37 @@ impl Figures {
                 .fold(0.0, f64::max),
             unfinished: path.work == Work::Transfer && flows.iter().any(is_unfinished),
             broken: None,
+        }
+    }
+}
+
+/// What is compared on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// TACK with [`PLAIN`].
+    Tack,
+    /// Accurate ECN feedback (RFC 9768) with that of RFC 3168, both with [`PLAIN`].
+    AccurateEcn,
+}
+
+impl Comparison {
+    /// What is tested, and what it is compared with.
+    pub(crate) fn variants(self) -> [Variant; 2] {
+        match self {
+            Self::Tack => Variant::both(),
+            Self::AccurateEcn => ["accurate_ecn=offer", "accurate_ecn=accept"].map(|feedback| {
+                let mut variant = Variant::new(PLAIN);
+                variant.flow_keys.push(feedback);
+                variant
+            }),
+        }
+    }
+
+    /// Their names.
+    pub(crate) fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Tack => ["tack", PLAIN],
+            Self::AccurateEcn => ["accurate", "classic"],
         }
     }
 }
@@ -141,13 +175,7 @@ pub(crate) fn processor_without_checks(path: &Path, variant: &Variant, seed: u64
     processor_seconds() - begin
 }
 
-/// Processor time of this thread, where Linux tells: it is printed and judged in the long form
-/// only.
+/// Judged in the long form only.
 fn processor_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = text
-        .split_whitespace()
-        .next()
-        .and_then(|field| field.parse::<f64>().ok());
-    nanos.unwrap_or(0.0) / 1e9
+    processor_time().as_secs_f64()
 }

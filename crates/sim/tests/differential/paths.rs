@@ -3,7 +3,7 @@
 use tack_base::random::RandomStream;
 
 use super::draft::{Draft, Keys, pick, scaled, share};
-use super::faults::{FAULTS, Fault, Shape, micros};
+use super::faults::{ECN_FAULTS, FAULTS, Fault, Shape, every_flow, micros};
 
 pub(crate) const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
 
@@ -49,11 +49,31 @@ pub(crate) struct Path {
     pub(crate) duration: f64,
     /// The faults, by name.
     pub(crate) faults: Vec<String>,
+    /// Its ends ask for accurate ECN feedback.
+    pub(crate) accurate_ecn: bool,
 }
 
-/// Path number `number`.
+/// What paths are drawn of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Two to four of all faults; the ends do what is the default about ECN.
+    All,
+    /// One of the faults is one of ECN, and the ends have no ECN, or classic or accurate feedback.
+    Ecn,
+}
+
+/// Path number `number` of all faults.
 pub(crate) fn path(number: u64) -> Path {
-    let mut random = RandomStream::new(number, "path", 0);
+    draw(number, Family::All)
+}
+
+/// Path number `number` of `family`.
+pub(crate) fn draw(number: u64, family: Family) -> Path {
+    let name = match family {
+        Family::All => "path",
+        Family::Ecn => "ecn-path",
+    };
+    let mut random = RandomStream::new(number, name, 0);
     let random = &mut random;
     let congestion = CONTROLLERS[(number % 5) as usize];
     let is_wireless = random.chance(0.1);
@@ -97,8 +117,17 @@ pub(crate) fn path(number: u64) -> Path {
         draft.flows.push(flow);
     }
     let shape = Shape { rate, rtt, busy };
-    let faults = spoil(random, shape, &mut draft);
-    draft.head.text("name", format!("path-{number}"));
+    let mut drawn = Vec::new();
+    let mut accurate_ecn = false;
+    if family == Family::Ecn {
+        accurate_ecn = feedback(random, &mut draft);
+        let side = pick(random, &SIDES);
+        let fault = pick(random, &ECN_FAULTS);
+        fault.write(side, shape, random, &mut draft);
+        drawn.push((fault, side));
+    }
+    let faults = spoil(random, shape, &mut draft, drawn);
+    draft.head.text("name", format!("{name}-{number}"));
     draft.head.set("seed", number);
     draft.head.text("duration", micros(duration));
     let toml = draft.to_toml();
@@ -116,8 +145,25 @@ pub(crate) fn path(number: u64) -> Path {
         rtt,
         duration,
         faults,
+        accurate_ecn,
     }
 }
+
+/// What the ends do about ECN: half of them ask for accurate feedback. Returns whether these do.
+fn feedback(random: &mut RandomStream, draft: &mut Draft) -> bool {
+    match random.below(6) {
+        0 => every_flow(draft, "ecn", "false"),
+        1 | 2 => {}
+        _ => {
+            every_flow(draft, "accurate_ecn", "\"offer\"");
+            return true;
+        }
+    }
+    false
+}
+
+/// Ends of the keys of the two ways: from server to client, and back.
+const SIDES: [&str; 2] = ["", "_reverse"];
 
 /// From 1 Mbit/s to 256 Mbit/s and from 1 ms to 160 ms. Returns Mbit/s and the round trip in
 /// seconds.
@@ -209,17 +255,22 @@ fn work(random: &mut RandomStream, rate: f64, rtt: f64, flow: &mut Keys) -> (Wor
     }
 }
 
-/// Writes two to four different faults; the same on the two ways count as two.
-fn spoil(random: &mut RandomStream, shape: Shape, draft: &mut Draft) -> Vec<String> {
+/// Writes faults until there are two to four different ones with those `drawn` before; the same on
+/// the two ways count as two. Returns their names.
+fn spoil(
+    random: &mut RandomStream,
+    shape: Shape,
+    draft: &mut Draft,
+    mut drawn: Vec<(Fault, &'static str)>,
+) -> Vec<String> {
     let many = 2 + random.below(3) as usize;
-    let mut drawn: Vec<(Fault, &str)> = Vec::new();
     // A rarer few of the 29 exclude each other: the loop ends, whatever is drawn.
     for _ in 0..64 {
         if drawn.len() == many {
             break;
         }
         let fault = pick(random, &FAULTS);
-        let side = pick(random, &["", "_reverse"]);
+        let side = pick(random, &SIDES);
         let alike = |other: Fault| {
             matches!(
                 (fault, other),

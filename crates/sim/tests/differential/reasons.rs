@@ -6,7 +6,7 @@
 
 use crate::figures::Figures;
 use crate::judge::{Flag, exceeds, judge};
-use crate::measure::{PLAIN, Variant};
+use crate::measure::{Comparison, PLAIN, Variant};
 use crate::paths::{Path, Work};
 use crate::runs;
 
@@ -40,7 +40,19 @@ const FRAMES: f64 = 30.0;
 
 /// The reason of a flag, with its figures, if one holds: `tack` and `plain` are what the flag was
 /// raised for.
-pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -> Option<String> {
+pub(crate) fn reason(
+    path: &Path,
+    comparison: Comparison,
+    flag: Flag,
+    tack: &Figures,
+    plain: &Figures,
+) -> Option<String> {
+    if comparison == Comparison::AccurateEcn {
+        return match flag {
+            Flag::Acks => marks(tack, plain),
+            _ => None,
+        };
+    }
     match flag {
         Flag::Retx => window(path)
             .or_else(|| unrepaired(path, tack, plain))
@@ -59,6 +71,18 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
         Flag::Rto => progress(tack, plain),
         _ => None,
     }
+}
+
+/// With accurate feedback a mark after a packet without one is acknowledged at once (RFC 9768
+/// §3.2.2.5.1): there must be no more acknowledgements beyond those of classic feedback than marks.
+fn marks(accurate: &Figures, classic: &Figures) -> Option<String> {
+    let beyond = accurate.acks - classic.acks_per_byte() * accurate.bytes;
+    (beyond <= accurate.path_marks).then(|| {
+        format!(
+            "{beyond:.0} more acknowledgements for {:.0} marks",
+            accurate.path_marks
+        )
+    })
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and

@@ -2,7 +2,7 @@
 
 use crate::figures::Figures;
 use crate::judge::{Flag, judge};
-use crate::measure::{self, Variant};
+use crate::measure::{self, Comparison, Variant};
 use crate::paths::{LATEST_BEGINNING, Path};
 use crate::reasons::reason;
 
@@ -16,6 +16,8 @@ const FRESH: u64 = 16;
 /// A path that was run.
 pub(crate) struct Verdict {
     pub(crate) path: Path,
+    /// What was compared: `tack` below is what was tested.
+    pub(crate) comparison: Comparison,
     /// The seed that shows it; the first of several where they do together.
     pub(crate) seed: u64,
     pub(crate) flags: Vec<Flag>,
@@ -57,10 +59,10 @@ pub(crate) fn beside(path: &Path, variant: &Variant) -> Vec<Figures> {
         .collect()
 }
 
-/// Runs a path with both policies: with one seed, with several where the first one raises a flag,
+/// Compares two variants on a path: with one seed, with several where the first one raises a flag,
 /// and with others where those do. What then stands is explained, if it can be.
-pub(crate) fn search(path: Path) -> Verdict {
-    let both = Variant::both();
+pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
+    let both = comparison.variants();
     let mut runs: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
     for nth in 0..FIRST {
         let seed = seed(&path, nth);
@@ -77,6 +79,7 @@ pub(crate) fn search(path: Path) -> Verdict {
         if nth == 0 && flags.is_empty() || flags.iter().any(|flag| flag.is_certain(&path, &plain)) {
             return Verdict {
                 path,
+                comparison,
                 seed,
                 flags,
                 explained: Vec::new(),
@@ -98,16 +101,19 @@ pub(crate) fn search(path: Path) -> Verdict {
         flags.retain(|flag| *flag != Flag::Cpu);
     }
     let mut explained = Vec::new();
-    flags.retain(|flag| match reason(&path, *flag, &tack, &plain) {
-        Some(reason) => {
-            explained.push((*flag, reason));
-            false
-        }
-        None => true,
-    });
+    flags.retain(
+        |flag| match reason(&path, comparison, *flag, &tack, &plain) {
+            Some(reason) => {
+                explained.push((*flag, reason));
+                false
+            }
+            None => true,
+        },
+    );
     Verdict {
         seed: seed(&path, nth),
         path,
+        comparison,
         flags,
         explained,
         tack,

@@ -1,8 +1,6 @@
 //! What the search prints.
 
-use crate::figures::Figures;
 use crate::judge::FLAGS;
-use crate::measure::PLAIN;
 use crate::paths::CONTROLLERS;
 use crate::runs::Verdict;
 
@@ -10,6 +8,7 @@ use crate::runs::Verdict;
 pub(crate) fn print(verdict: &Verdict) {
     let Verdict {
         path,
+        comparison,
         seed,
         flags,
         explained,
@@ -26,6 +25,7 @@ pub(crate) fn print(verdict: &Verdict) {
         .iter()
         .map(|(flag, reason)| format!("# {flag}: {reason}\n"))
         .collect();
+    let [tested, compared] = comparison.names();
     println!(
         "# ---- path {}, seed {seed}: {} ({:?}, {}; {})\n{}{}{}{}",
         path.number,
@@ -34,8 +34,8 @@ pub(crate) fn print(verdict: &Verdict) {
         path.congestion,
         path.faults.join(" "),
         reasons.concat(),
-        line("tack", tack),
-        line(PLAIN, plain),
+        tack.line(tested),
+        plain.line(compared),
         path.toml.replacen(
             &format!("seed = {}\n", path.number),
             &format!("seed = {seed}\n"),
@@ -44,34 +44,9 @@ pub(crate) fn print(verdict: &Verdict) {
     );
 }
 
-fn line(name: &str, figures: &Figures) -> String {
-    let broken = figures.broken.as_ref();
-    let broken = broken.map_or_else(String::new, |what| format!("# {name:>9}: {what}\n"));
-    format!(
-        "{broken}# {name:>9}: {:.3} Mbit/s, {:.0} bytes in {:.3} s{}, {:.0} segments ({:.1} % again), {:.0} ACKs, {:.0} RTOs, \
-         {:.0} answers, {:.2} still, {:.1} s without progress, {:.2} s of processor\n",
-        figures.goodput / 1e6,
-        figures.bytes,
-        figures.completion,
-        if figures.unfinished {
-            " without end"
-        } else {
-            ""
-        },
-        figures.data,
-        100.0 * figures.repeated_share(),
-        figures.acks,
-        figures.timeouts,
-        figures.answers,
-        figures.still,
-        figures.no_progress,
-        figures.processor,
-    )
-}
-
 /// Prints how often each flag was raised, by congestion control, and on which paths; then those
 /// that have a reason.
-pub(crate) fn print_table(verdicts: &[Verdict]) {
+pub(crate) fn print_table(verdicts: &[&Verdict]) {
     println!("# {} paths; flags by congestion control:", verdicts.len());
     print!("# {:<19}", "");
     CONTROLLERS.iter().for_each(|name| print!("{name:>10}"));
@@ -82,13 +57,13 @@ pub(crate) fn print_table(verdicts: &[Verdict]) {
     }
     for flag in FLAGS {
         let has_reason = |verdict: &Verdict| verdict.explained.iter().any(|(of, _)| *of == flag);
-        if verdicts.iter().any(has_reason) {
+        if verdicts.iter().any(|verdict| has_reason(verdict)) {
             print_row(&format!("{flag}, explained"), verdicts, has_reason);
         }
     }
 }
 
-fn print_row(name: &str, verdicts: &[Verdict], of: impl Fn(&Verdict) -> bool) {
+fn print_row(name: &str, verdicts: &[&Verdict], of: impl Fn(&Verdict) -> bool) {
     let raised: Vec<_> = verdicts.iter().filter(|verdict| of(verdict)).collect();
     print!("# {name:<19}");
     for controller in CONTROLLERS {

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tack::LossSign;
-use tack::trace::{AckReceived, AckSent, TraceEvent, Traced};
-use tack_base::{Rate, StreamOffset, time::nanos};
+use tack::trace::{AckReceived, TraceEvent, Traced};
+use tack_base::{Rate, StreamOffset};
+use tack_sim::observe::ack_sent;
 
 /// What precedes each record (RFC 7464 §2.2).
 const RECORD: char = '\u{1e}';
@@ -275,25 +276,6 @@ fn trigger(sign: LossSign) -> Option<&'static str> {
         LossSign::Timeout | LossSign::Probe => Some("pto_expired"),
         _ => None,
     }
-}
-
-fn ack_sent(sent: &AckSent) -> Value {
-    let mut data = Map::new();
-    data.insert("reason".into(), sent.reason.into());
-    data.insert("form".into(), sent.form.into());
-    data.insert("ack".into(), sent.ack.0.into());
-    data.insert("above".into(), sent.above.into());
-    data.insert("blocks".into(), sent.blocks.into());
-    data.insert("gaps".into(), sent.gaps.into());
-    data.insert("window".into(), sent.window.into());
-    put(&mut data, "number", sent.number);
-    put(&mut data, "rate_bps", sent.rate.map(Rate::bits_per_sec));
-    put(
-        &mut data,
-        "period_us",
-        sent.period.map(|it| nanos(it) / 1_000),
-    );
-    data.into()
 }
 
 fn put(data: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {

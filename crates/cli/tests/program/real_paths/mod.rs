@@ -115,8 +115,8 @@ impl Verdict {
             self.path.work,
             self.path.congestion,
             self.path.faults.join(" "),
-            line("tack", &self.tack),
-            line(PLAIN, &self.plain),
+            self.tack.line("tack"),
+            self.plain.line(PLAIN),
             if self.flags.is_empty() {
                 ""
             } else {
@@ -258,28 +258,4 @@ fn transfers_over_real_sockets_live_through_several_faults_at_once() {
         .map(|verdict| verdict.path.number)
         .collect();
     assert!(flagged.is_empty(), "paths {flagged:?} are flagged");
-}
-
-/// A line of a report, for the policy `name`.
-fn line(name: &str, figures: &Figures) -> String {
-    let broken = figures.broken.as_ref();
-    let broken = broken.map_or_else(String::new, |what| format!("# {name:>9}: {what}\n"));
-    format!(
-        "{broken}# {name:>9}: {:.3} Mbit/s, {:.0} bytes in {:.3} s{}, {:.0} segments ({:.1} % again), {:.0} ACKs, \
-         {:.0} RTOs, {:.0} answers, {:.1} s without progress\n",
-        figures.goodput / 1e6,
-        figures.bytes,
-        figures.completion,
-        if figures.unfinished {
-            " without end"
-        } else {
-            ""
-        },
-        figures.data,
-        100.0 * figures.repeated_share(),
-        figures.acks,
-        figures.timeouts,
-        figures.answers,
-        figures.no_progress,
-    )
 }

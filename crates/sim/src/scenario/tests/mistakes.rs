@@ -74,6 +74,21 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "SACK",
         ),
         (
+            "[wired]\nclear_ecn_flags_from_reverse = 'syn'\n[[flow]]\n",
+            "wired.clear_ecn_flags_from_reverse: has no effect without clear_ecn_flags_reverse",
+            "",
+        ),
+        (
+            "[wired]\necn_rewrite = 'none'\n[[flow]]\n",
+            "wired.ecn_rewrite: ",
+            "not_ect, ect1, ect0, ce",
+        ),
+        (
+            "[[flow]]\necn = false\naccurate_ecn = 'offer'\n",
+            "flow.0.accurate_ecn: has no effect with ecn = false",
+            "",
+        ),
+        (
             "[wired]\nisn_rewrite = 'yes'\n[[flow]]\n",
             "wired.isn_rewrite: ",
             "off, with_sack, without_sack",
