@@ -151,7 +151,11 @@ mod tests {
             for bytes in [0, 1, 1_448, 1 << 40] {
                 let Nanos(exact) = rate.nanos_for(bytes);
                 for span in [0, exact.saturating_sub(1), exact, exact.saturating_add(1)] {
-                    assert_eq!(rate.takes(bytes, Nanos(span)), exact >= span, "{rate} {bytes}");
+                    assert_eq!(
+                        rate.takes(bytes, Nanos(span)),
+                        exact >= span,
+                        "{rate} {bytes}"
+                    );
                 }
             }
         }

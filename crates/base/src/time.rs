@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn spans_round_as_durations_do() {
-        for (duration, factor, divisor) in [(1_999_999_999, 7, 8), (3, 5, 4), (4_000_000_007, 1, 3)] {
+        for (duration, factor, divisor) in [(1_999_999_999, 7, 8), (3, 5, 4), (4_000_000_007, 1, 3)]
+        {
             let long = Duration::from_nanos(duration);
             let span = Nanos::from(long) * u64::from(factor) / u64::from(divisor);
             assert_eq!(Duration::from(span), long * factor / divisor);
@@ -210,7 +211,10 @@ mod tests {
         assert_eq!(Nanos::MAX * 2 + Nanos(1), Nanos::MAX);
         assert_eq!(Nanos(1).saturating_sub(Nanos(2)), Nanos::ZERO);
         let at = Instant::from_nanos(5);
-        assert_eq!((at - Nanos(9), at + Nanos(2)), (Instant::ZERO, Instant::from_nanos(7)));
+        assert_eq!(
+            (at - Nanos(9), at + Nanos(2)),
+            (Instant::ZERO, Instant::from_nanos(7))
+        );
         assert_eq!(at.nanos_since(Instant::from_nanos(1)), Nanos(4));
     }
 

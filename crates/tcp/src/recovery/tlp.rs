@@ -198,7 +198,10 @@ mod tests {
         let mut probe = TailLossProbe::new();
         probe.on_answer(ms(20).into());
         let smoothed = Some(ms(20));
-        assert_eq!(probe.timeout(smoothed, HeldBack::Remainder(ms(40))), ms(80).into());
+        assert_eq!(
+            probe.timeout(smoothed, HeldBack::Remainder(ms(40))),
+            ms(80).into()
+        );
         assert_eq!(probe.timeout(smoothed, HeldBack::No), ms(40).into());
         assert_eq!(probe.timeout(None, HeldBack::No), INITIAL);
     }

@@ -220,12 +220,7 @@ impl Gaps {
     }
 
     /// Data arrived under `number`, the largest so far.
-    fn note_data(
-        &mut self,
-        number: u64,
-        data: &Range<StreamOffset>,
-        most: impl FnOnce() -> usize,
-    ) {
+    fn note_data(&mut self, number: u64, data: &Range<StreamOffset>, most: impl FnOnce() -> usize) {
         let after = self.frontier.next();
         let Some(new) = self.frontier.on_data(number, data, self.missing) else {
             return;

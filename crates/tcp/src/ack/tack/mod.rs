@@ -317,8 +317,7 @@ impl FeedbackWriter for TackPolicy {
             // The comparison spares almost every segment the division.
             (OUTDATED.start..1 << 31).contains(&behind)
                 && behind
-                    >= (OUTDATED_BYTES / self.schedule.peer_mss)
-                        .clamp(OUTDATED.start, OUTDATED.end)
+                    >= (OUTDATED_BYTES / self.schedule.peer_mss).clamp(OUTDATED.start, OUTDATED.end)
         });
         if !outdated {
             self.outdated.end();
