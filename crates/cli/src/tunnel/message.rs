@@ -79,9 +79,9 @@ pub(crate) enum Refusal {
     /// The accepted connection is gone.
     #[error("the connection is gone")]
     Gone,
-    /// The name server there does not answer, or the peer looks too many names up.
-    #[error("the other side cannot look this name up in time")]
-    LookupTimedOut,
+    /// The name server there does not answer or fails, or the peer looks too many names up.
+    #[error("the other side gets no answer about this name, which it may get later")]
+    LookupFailed,
     /// Another failure.
     #[error("the other side failed to do it")]
     Failed,
@@ -99,7 +99,7 @@ const REFUSALS: [(u8, Refusal); 11] = [
     (8, Refusal::AddressInUse),
     (9, Refusal::Gone),
     (10, Refusal::Failed),
-    (11, Refusal::LookupTimedOut),
+    (11, Refusal::LookupFailed),
 ];
 
 const CONNECT: u8 = 0x01;
@@ -143,7 +143,7 @@ impl Refusal {
             Self::Busy => "busy",
             Self::AddressInUse => "address_in_use",
             Self::Gone => "gone",
-            Self::LookupTimedOut => "lookup_timed_out",
+            Self::LookupFailed => "lookup_failed",
             Self::Failed => "failed",
         }
     }

@@ -268,7 +268,7 @@ fn reply_of(error: &RequestError) -> ReplyError {
         RequestError::Lost(_) => ReplyError::NetworkUnreachable,
         RequestError::Refused(refusal) => match refusal {
             Refusal::NotPermitted => ReplyError::ConnectionNotAllowed,
-            Refusal::NoSuchHost | Refusal::LookupTimedOut | Refusal::Unreachable => {
+            Refusal::NoSuchHost | Refusal::LookupFailed | Refusal::Unreachable => {
                 ReplyError::HostUnreachable
             }
             Refusal::ConnectionRefused => ReplyError::ConnectionRefused,
@@ -292,7 +292,7 @@ fn response_of(error: &RequestError) -> http::Response {
         RequestError::Refused(refusal) => match refusal {
             Refusal::NotPermitted => ("403 Forbidden", "http_request_denied"),
             Refusal::NoSuchHost => (BAD_GATEWAY, "dns_error"),
-            Refusal::LookupTimedOut => (TIMEOUT, "dns_timeout"),
+            Refusal::LookupFailed => (TIMEOUT, "dns_timeout"),
             Refusal::ConnectionRefused => (BAD_GATEWAY, "connection_refused"),
             Refusal::Unreachable => (BAD_GATEWAY, "destination_ip_unroutable"),
             Refusal::TimedOut => (TIMEOUT, "connection_timeout"),

@@ -116,12 +116,15 @@ fn refusals_have_the_codes_of_both_protocols() {
     for (to, status, error) in [
         (closed.to_string(), "502", "connection_refused"),
         (forbidden.to_string(), "403", "http_request_denied"),
-        ("nowhere.invalid:80".to_owned(), "502", "dns_error"),
     ] {
         let text = response(proxy, &format!("CONNECT {to} HTTP/1.1\r\n\r\n"));
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
         assert!(text.contains(&format!("error={error}\r\n")), "{text}");
     }
+    // Where there is no name server, it is dns_timeout.
+    let text = response(proxy, "CONNECT nowhere.invalid:80 HTTP/1.1\r\n\r\n");
+    assert!(text.starts_with("HTTP/1.1 50"), "{text}");
+    assert!(text.contains("error=dns_"), "{text}");
     assert!(response(proxy, "GET http://nas/ HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(response(proxy, "CONNECT nas HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
     // SOCKS4, and what is neither.

@@ -32,7 +32,7 @@ for listener in listeners:
 ";
 
 /// Answers questions for `flips.example` with a public address and loopback in turn, and those for
-/// `both.example` with both.
+/// `both.example` with both. It fails at `broken.example`, and others have no address.
 const NAMES: &str = "\
 import socket, struct
 dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -48,10 +48,11 @@ while True:
         public, loopback = bytes([8, 8, 8, 8]), bytes([127, 0, 0, 1])
         if b'both' in query:
             addresses = [loopback, public]
-        else:
+        elif b'flips' in query:
             addresses = [[public, loopback][count % 2]]
             count += 1
-    head = query[:2] + struct.pack('>HHHHH', 0x8180, 1, len(addresses), 0, 0)
+    flags = 0x8182 if b'broken' in query else 0x8180
+    head = query[:2] + struct.pack('>HHHHH', flags, 1, len(addresses), 0, 0)
     records = b''.join(b'\\xc0\\x0c' + struct.pack('>HHIH', 1, 1, 0, 4) + it for it in addresses)
     dns.sendto(head + query[12:end] + records, peer)
 ";
@@ -191,6 +192,13 @@ fn a_name_that_changes_its_address_leads_to_no_private_target() {
     // Of two addresses the permitted one is used.
     assert!(world.is_public("both.example"));
     assert_eq!(world.reach("127.0.0.1"), Ok("TRAP".into()), "named");
+    for (name, words) in [
+        ("none.example", "finds no address of this name"),
+        ("broken.example", "gets no answer about this name"),
+    ] {
+        let said = world.reach(name).unwrap_err();
+        assert!(said.contains(words), "{name}: {said}");
+    }
 }
 
 #[test]

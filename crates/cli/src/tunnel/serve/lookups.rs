@@ -76,7 +76,7 @@ impl Lookups {
     /// The addresses of `name` with port 0, for the peer with this key.
     ///
     /// # Errors
-    /// [`Refusal::NoSuchHost`], [`Refusal::LookupTimedOut`].
+    /// [`Refusal::NoSuchHost`], [`Refusal::LookupFailed`].
     pub(super) async fn addresses(
         &self,
         peer: &PublicKey,
@@ -91,7 +91,7 @@ impl Lookups {
         };
         timeout(self.deadline, looking)
             .await
-            .unwrap_or(Err(Refusal::LookupTimedOut))
+            .unwrap_or(Err(Refusal::LookupFailed))
     }
 
     /// As [`Lookups::addresses`], if it is the peer's turn now: what waits for the addresses is a
@@ -110,7 +110,7 @@ impl Lookups {
         let turns = (own, total.map_err(busy)?);
         timeout(self.deadline, self.look_up(turns, name))
             .await
-            .unwrap_or(Err(Refusal::LookupTimedOut))
+            .unwrap_or(Err(Refusal::LookupFailed))
     }
 
     async fn look_up(&self, turns: Turns, name: &str) -> Result<Vec<SocketAddr>, Refusal> {
@@ -122,10 +122,18 @@ impl Lookups {
         });
         match looking.await {
             Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+            Ok(Err(error)) if is_temporary(&error) => Err(Refusal::LookupFailed),
             Ok(_) => Err(Refusal::NoSuchHost),
             Err(_) => Err(Refusal::Failed),
         }
     }
+}
+
+/// True for the error EAI_AGAIN of getaddrinfo(3): a name server did not answer, or failed. The
+/// standard library keeps only its words, those of glibc and of musl.
+fn is_temporary(error: &io::Error) -> bool {
+    let words = error.to_string();
+    words.contains("Temporary failure") || words.contains("Try again")
 }
 
 #[cfg(test)]
@@ -179,7 +187,7 @@ mod tests {
         tokio::time::advance(DEADLINE).await;
         for lookup in slow {
             let refused = lookup.await.unwrap();
-            assert_eq!(refused, Err(Refusal::LookupTimedOut), "with its own reason");
+            assert_eq!(refused, Err(Refusal::LookupFailed), "with its own reason");
         }
         // All have given up waiting, but the resolver is still busy with these.
         let now = lookups.addresses_now(&hostile, "fast").await;

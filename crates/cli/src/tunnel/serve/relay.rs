@@ -201,11 +201,13 @@ impl Relay {
             let found = origin.lookups.addresses_now(&origin.peer.key, &name).await;
             let addresses: Vec<IpAddr> = match found {
                 Ok(found) => found.iter().map(SocketAddr::ip).collect(),
-                // The next one may have its turn.
-                Err(refusal @ Refusal::Busy) => return tunnels().dropped(refusal.name()),
                 Err(refusal) => {
                     tunnels().dropped(refusal.name());
-                    return relay.known().learn(name, Vec::new(), Instant::now());
+                    // With anything else the next one may fare better.
+                    if refusal == Refusal::NoSuchHost {
+                        relay.known().learn(name, Vec::new(), Instant::now());
+                    }
+                    return;
                 }
             };
             relay
