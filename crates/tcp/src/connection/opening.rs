@@ -15,7 +15,7 @@ use crate::ack::feedback::SackReader;
 use crate::ack::policy::AckReason;
 use crate::cc;
 use crate::config::AccurateEcn;
-use crate::ecn::handshake::{Request, agreed};
+use crate::ecn::handshake::{Agreement, Request, agreed};
 use crate::recv::window::ReceiveWindow;
 
 /// So many SYNs offer a mechanism; the ones after them do not.
@@ -74,7 +74,15 @@ impl Connection {
             self.ecn.agree(agreement);
         } else if self.config.ecn {
             let accurate = self.config.accurate_ecn == AccurateEcn::Offer;
-            self.ecn.agree(agreed(flags, accurate));
+            let agreement = match agreed(flags, accurate) {
+                // A peer with an acknowledgement mechanism sends SYN-ACKs as not capable, so the
+                // path marks everything. Others may send them as capable (RFC 5562).
+                Agreement::Classic if self.handshake.mechanism_agreed && ecn == Ecn::Ce => {
+                    Agreement::None
+                }
+                agreement => agreement,
+            };
+            self.ecn.agree(agreement);
             let is_sure = self.handshake.transmissions <= ACCURATE_OFFERS;
             self.ecn.on_syn_ack(flags, ecn, is_sure);
         }

@@ -35,21 +35,34 @@ impl Request {
     /// What a SYN with these flags asks for. Its packet had codepoint `ecn`, and `config` is that
     /// of the host that answers. A host that supports accurate feedback reads all flags without
     /// another meaning as a request for it (§3.1.2).
+    ///
+    /// SYNs are sent as not capable. If one arrives as something else, the path overwrites the
+    /// field, and classic feedback cannot show that: a path that marks everything would hold the
+    /// sender at its smallest window. Such a request gets no ECN, as from Linux
+    /// (`tcp_ecn_create_request`).
     pub(crate) fn of(flags: Flags, ecn: Ecn, config: &Config) -> Self {
         const CLASSIC: Flags = Flags::CWR.with(Flags::ECE);
         match Flags(flags.0 & ACE.0) {
             Flags(0) => Self::None,
-            CLASSIC => Self::Classic,
+            CLASSIC => Self::classic(ecn),
             _ if config.accurate_ecn != AccurateEcn::Off => Self::Accurate(ecn),
-            other if other.contains(CLASSIC) => Self::Classic,
+            other if other.contains(CLASSIC) => Self::classic(ecn),
             _ => Self::None,
+        }
+    }
+
+    /// A request for classic feedback in a SYN that arrived with codepoint `ecn`.
+    fn classic(ecn: Ecn) -> Self {
+        match ecn {
+            Ecn::NotEct => Self::Classic,
+            Ecn::Ect1 | Ecn::Ect0 | Ecn::Ce => Self::None,
         }
     }
 
     /// The same, but with classic feedback instead of accurate feedback.
     pub(crate) fn at_most_classic(self) -> Self {
         match self {
-            Self::Accurate(_) => Self::Classic,
+            Self::Accurate(ecn) => Self::classic(ecn),
             other => other,
         }
     }
@@ -64,6 +77,7 @@ impl Request {
             Self::Accurate(_) if config.accurate_ecn != AccurateEcn::Off && !mechanism => {
                 Agreement::Accurate
             }
+            Self::Accurate(ecn) if Self::classic(ecn) == Self::None => Agreement::None,
             Self::Classic | Self::Accurate(_) => Agreement::Classic,
         }
     }
@@ -159,7 +173,6 @@ mod tests {
             for future in [0b001, 0b010, 0b100, 0b101, 0b110] {
                 assert_eq!(answer(future, ecn), expected, "{future:03b}");
             }
-            assert_eq!(answer(0b011, ecn), 0b001);
             assert_eq!(answer(0b000, ecn), 0b000);
         }
         let request = Request::of(flags(0b111), Ecn::NotEct, &config);
@@ -168,6 +181,14 @@ mod tests {
             Agreement::Classic,
             "with TACK"
         );
+        assert_eq!(answer(0b011, Ecn::NotEct), 0b001);
+        // A path that overwrites the field: no classic feedback.
+        for ecn in [Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
+            assert_eq!(answer(0b011, ecn), 0b000);
+            let request = Request::of(flags(0b111), ecn, &config);
+            assert_eq!(request.agreement(&config, true), Agreement::None);
+            assert_eq!(request.at_most_classic(), Request::None);
+        }
     }
 
     #[test]
