@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use crate::pages::{browser, has_the_demonstration, inspect};
 use crate::support::{Running, finish, tack};
 
 /// The whole demonstration with a small file: bytes verified, figures present, the page complete.
@@ -145,4 +146,45 @@ fn the_demo_can_be_interrupted() {
     let status = running.status();
     assert!(matches!(status.code(), Some(130) | None), "{status:?}");
     assert!(!page.exists());
+}
+
+#[test]
+fn the_demonstration_ends_with_a_page_that_renders() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demo.html");
+    let ended = finish(
+        tack()
+            .args(["demo", "--time", "500ms", "--report"])
+            .arg(&file),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let missing = has_the_demonstration(&inspect(&mut browser, &file));
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn a_demonstration_of_four_mechanisms_renders_as_well() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demo.html");
+    let ended = finish(
+        tack()
+            .args(["demo", "--time", "300ms", "--compare"])
+            .arg("delayed:2,tack,delayed:2+filter,delayed:2+hack=timestamp-echo")
+            .arg("--report")
+            .arg(&file),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let seen = inspect(&mut browser, &file);
+    assert_eq!(has_the_demonstration(&seen), [""; 0]);
+    // The last view is that of a phone: the comparison has to fit without being moved.
+    let overhang = browser.evaluate(
+        "(() => { const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth })()",
+    );
+    assert_eq!(overhang, 0, "pixels of the comparison beyond the edge");
 }

@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use tack_lab::{Depth, Entry, FIGURES, Results};
+
+use crate::browser::VIEWS;
+use crate::pages::{REPORTS, browser, has_every_figure, inspect, look};
 use crate::support::{Ended, finish, tack};
 
 /// Standard error without progress, of which a slow machine sees some.
@@ -234,4 +238,63 @@ fn a_report_on_a_folder_that_does_not_exist_is_an_error() {
         );
     }
     assert!(!nowhere.exists());
+}
+
+#[test]
+fn the_report_of_the_lab_renders_with_every_figure() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    std::fs::write(&file, &REPORTS[1]).unwrap();
+    let missing = has_every_figure(&inspect(&mut browser, &file));
+    assert_eq!(missing, [""; 0]);
+}
+
+/// In a browser of the width of a desk, plots have the width of the page; each can be saved, and
+/// what was not measured is folded away.
+#[test]
+fn the_report_of_the_lab_uses_its_page() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    let depth = Depth::quick();
+    let entries: Vec<_> = FIGURES
+        .iter()
+        .map(|figure| Entry {
+            figure: *figure,
+            depth: depth.clone(),
+            outcome: (figure.id == "7").then(|| figure.reduce(&depth, &Results::default())),
+        })
+        .collect();
+    std::fs::write(&file, tack_lab::page(&entries, "2026-01-01")).unwrap();
+    let (seen, problems) = look(&mut browser, &file, VIEWS[0]);
+    assert!(problems.is_empty(), "{problems:?}");
+    assert!(
+        seen["widest"].as_f64().unwrap() > 900.0,
+        "{}",
+        seen["widest"]
+    );
+    let names: Vec<_> = seen["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["figure-7.svg", "figure-7.csv"]);
+    let folded = seen["folded"].as_array().unwrap();
+    assert_eq!(folded.len(), FIGURES.len() - 1);
+    assert!(folded.iter().all(|open| *open == false));
+    // What a link saves can be opened.
+    let page = format!(
+        "<!doctype html><title>x</title><img alt=x src=\"{}\">",
+        seen["files"][0]["url"].as_str().unwrap()
+    );
+    std::fs::write(&file, page).unwrap();
+    browser.open(&file, VIEWS[0]);
+    let size = browser.evaluate("document.querySelector('img').naturalWidth");
+    assert_eq!(size, 800, "the SVG of the link is drawn");
 }

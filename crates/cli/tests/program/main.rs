@@ -3,6 +3,7 @@
 
 mod again;
 mod broken_path;
+mod browser;
 mod carrier;
 mod demo;
 mod discovery;
@@ -25,6 +26,7 @@ mod memory;
 mod mirror;
 mod observe;
 mod output;
+mod pages;
 mod perf;
 mod proxy;
 mod real_paths;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::pages::{browser, inspect};
 use crate::support::{Ended, Running, finish, is_long, tack};
 
 const PLAN: &str = "
@@ -360,4 +361,41 @@ fn the_plans_of_this_project_can_be_run() {
         count += 1;
     }
     assert!(count > 0);
+}
+
+#[test]
+fn the_report_of_a_sweep_renders() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("delays.toml");
+    let text = r#"
+        seeds = 2
+        [scenario]
+        duration = "300ms"
+        wired = { rate = "20Mbps" }
+        flow = [{}]
+        [[axis]]
+        key = "flow.0.ack"
+        values = ["tack", "delayed:2"]
+        [[axis]]
+        key = "wired.delay"
+        values = ["2ms", "10ms", "40ms"]
+    "#;
+    std::fs::write(&plan, text).unwrap();
+    let data = folder.path().join("data");
+    let swept = finish(tack().arg("sweep").arg(&plan).arg("--out").arg(&data));
+    assert_eq!(swept.code, Some(0), "{swept:?}");
+    let out = folder.path().join("report");
+    let written = finish(
+        tack()
+            .args(["sweep", "report"])
+            .arg(&data)
+            .arg("--out")
+            .arg(&out),
+    );
+    assert_eq!(written.code, Some(0), "{written:?}");
+    let seen = inspect(&mut browser, &out.join("report.html"));
+    assert_eq!(seen["plots"], 1, "the other is for narrow windows");
 }

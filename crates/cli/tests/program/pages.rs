@@ -1,20 +1,19 @@
 //! The pages that `tack lab report`, `tack sweep report` and `tack demo` write, in a real browser:
 //! headless Chromium renders them, light and dark, wide and as narrow as a small phone, and has
-//! nothing to complain about.
-
-mod browser;
-mod support;
+//! nothing to complain about. Each page is opened by a test of its command, beside others that
+//! wait; here is what they share, and the pages that CI names.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use browser::{BROWSERS, Browser, VIEWS, View};
 use serde_json::Value;
-use support::{finish, is_long, tack};
 use tack_lab::{Depth, Entry, FIGURES, REAL_TIME, Results, Store};
 
+use crate::browser::{BROWSERS, Browser, VIEWS, View};
+use crate::support::is_long;
+
 /// A browser, or word that there is none.
-fn browser() -> Option<Browser> {
+pub(crate) fn browser() -> Option<Browser> {
     let browser = Browser::start();
     if browser.is_none() {
         tack_skip::skipped(format_args!(
@@ -25,7 +24,7 @@ fn browser() -> Option<Browser> {
 }
 
 /// Opens `file` and returns what is there, and what is wrong with it.
-fn look(browser: &mut Browser, file: &Path, view: View) -> (Value, Vec<String>) {
+pub(crate) fn look(browser: &mut Browser, file: &Path, view: View) -> (Value, Vec<String>) {
     browser.open(file, view);
     let seen = browser.evaluate(include_str!("browser/probe.js"));
     let mut problems = browser.complaints(file);
@@ -57,7 +56,7 @@ fn views() -> &'static [View] {
 }
 
 /// Opens `file` in every view, and returns what is there.
-fn inspect(browser: &mut Browser, file: &Path) -> Value {
+pub(crate) fn inspect(browser: &mut Browser, file: &Path) -> Value {
     let mut last = Value::Null;
     for &view in views() {
         let (seen, problems) = look(browser, file, view);
@@ -74,7 +73,7 @@ fn inspect(browser: &mut Browser, file: &Path) -> Value {
 
 /// Every figure has its place on the page, and in it a plot, claims, and the command that measures
 /// it again.
-fn has_every_figure(seen: &Value) -> Vec<String> {
+pub(crate) fn has_every_figure(seen: &Value) -> Vec<String> {
     let mut missing = Vec::new();
     let sections = seen["sections"].as_array().unwrap();
     for figure in FIGURES {
@@ -108,7 +107,7 @@ fn has_every_figure(seen: &Value) -> Vec<String> {
     missing
 }
 
-fn has_the_demonstration(seen: &Value) -> Vec<String> {
+pub(crate) fn has_the_demonstration(seen: &Value) -> Vec<String> {
     match (&seen["plots"], &seen["tables"]) {
         (plots, tables) if *plots == 4 && *tables == 2 => Vec::new(),
         (plots, tables) => vec![format!("{plots} plots and {tables} tables")],
@@ -117,7 +116,7 @@ fn has_the_demonstration(seen: &Value) -> Vec<String> {
 
 /// Two reports: one of figure 7, which is cheap and measured; one with all other figures as well,
 /// drawn as they are when nothing was measured.
-static REPORTS: LazyLock<[String; 2]> = LazyLock::new(|| {
+pub(crate) static REPORTS: LazyLock<[String; 2]> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path()).unwrap();
     let depth = Depth {
@@ -142,143 +141,6 @@ static REPORTS: LazyLock<[String; 2]> = LazyLock::new(|| {
     let all: Vec<_> = FIGURES.iter().map(&entry).collect();
     [&[entry(measured)][..], &all].map(|entries| tack_lab::page(entries, "2026-01-01"))
 });
-
-#[test]
-fn the_report_of_the_lab_renders_with_every_figure() {
-    let Some(mut browser) = browser() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("report.html");
-    std::fs::write(&file, &REPORTS[1]).unwrap();
-    let missing = has_every_figure(&inspect(&mut browser, &file));
-    assert_eq!(missing, [""; 0]);
-}
-
-/// In a browser of the width of a desk, plots have the width of the page; each can be saved, and
-/// what was not measured is folded away.
-#[test]
-fn the_report_of_the_lab_uses_its_page() {
-    let Some(mut browser) = browser() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("report.html");
-    let depth = Depth::quick();
-    let entries: Vec<_> = FIGURES
-        .iter()
-        .map(|figure| Entry {
-            figure: *figure,
-            depth: depth.clone(),
-            outcome: (figure.id == "7").then(|| figure.reduce(&depth, &Results::default())),
-        })
-        .collect();
-    std::fs::write(&file, tack_lab::page(&entries, "2026-01-01")).unwrap();
-    let (seen, problems) = look(&mut browser, &file, VIEWS[0]);
-    assert!(problems.is_empty(), "{problems:?}");
-    assert!(
-        seen["widest"].as_f64().unwrap() > 900.0,
-        "{}",
-        seen["widest"]
-    );
-    let names: Vec<_> = seen["files"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| file["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["figure-7.svg", "figure-7.csv"]);
-    let folded = seen["folded"].as_array().unwrap();
-    assert_eq!(folded.len(), FIGURES.len() - 1);
-    assert!(folded.iter().all(|open| *open == false));
-    // What a link saves can be opened.
-    let page = format!(
-        "<!doctype html><title>x</title><img alt=x src=\"{}\">",
-        seen["files"][0]["url"].as_str().unwrap()
-    );
-    std::fs::write(&file, page).unwrap();
-    browser.open(&file, VIEWS[0]);
-    let size = browser.evaluate("document.querySelector('img').naturalWidth");
-    assert_eq!(size, 800, "the SVG of the link is drawn");
-}
-
-#[test]
-fn the_report_of_a_sweep_renders() {
-    let Some(mut browser) = browser() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let plan = folder.path().join("delays.toml");
-    let text = r#"
-        seeds = 2
-        [scenario]
-        duration = "300ms"
-        wired = { rate = "20Mbps" }
-        flow = [{}]
-        [[axis]]
-        key = "flow.0.ack"
-        values = ["tack", "delayed:2"]
-        [[axis]]
-        key = "wired.delay"
-        values = ["2ms", "10ms", "40ms"]
-    "#;
-    std::fs::write(&plan, text).unwrap();
-    let data = folder.path().join("data");
-    let swept = finish(tack().arg("sweep").arg(&plan).arg("--out").arg(&data));
-    assert_eq!(swept.code, Some(0), "{swept:?}");
-    let out = folder.path().join("report");
-    let written = finish(
-        tack()
-            .args(["sweep", "report"])
-            .arg(&data)
-            .arg("--out")
-            .arg(&out),
-    );
-    assert_eq!(written.code, Some(0), "{written:?}");
-    let seen = inspect(&mut browser, &out.join("report.html"));
-    assert_eq!(seen["plots"], 1, "the other is for narrow windows");
-}
-
-#[test]
-fn the_demonstration_ends_with_a_page_that_renders() {
-    let Some(mut browser) = browser() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("demo.html");
-    let ended = finish(
-        tack()
-            .args(["demo", "--time", "500ms", "--report"])
-            .arg(&file),
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let missing = has_the_demonstration(&inspect(&mut browser, &file));
-    assert_eq!(missing, [""; 0]);
-}
-
-#[test]
-fn a_demonstration_of_four_mechanisms_renders_as_well() {
-    let Some(mut browser) = browser() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("demo.html");
-    let ended = finish(
-        tack()
-            .args(["demo", "--time", "300ms", "--compare"])
-            .arg("delayed:2,tack,delayed:2+filter,delayed:2+hack=timestamp-echo")
-            .arg("--report")
-            .arg(&file),
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let seen = inspect(&mut browser, &file);
-    assert_eq!(has_the_demonstration(&seen), [""; 0]);
-    // The last view is that of a phone: the comparison has to fit without being moved.
-    let overhang = browser.evaluate(
-        "(() => { const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth })()",
-    );
-    assert_eq!(overhang, 0, "pixels of the comparison beyond the edge");
-}
 
 /// What a page lacks.
 type Check = fn(&Value) -> Vec<String>;
