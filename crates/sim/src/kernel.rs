@@ -25,9 +25,9 @@ pub struct Kernel<E> {
 }
 
 /// So many slots, the first that are made, are looked at one by one when an event is due. They are
-/// those of links and radios, which are set at almost every event: a tournament costs more the more
-/// slots take part in it.
-const FEW: usize = 5;
+/// those of links and radios, which are set at almost every event, and of the first hosts: a
+/// tournament costs more the more slots take part in it.
+const FEW: usize = 8;
 
 #[derive(Debug)]
 struct Entry<E> {
@@ -111,9 +111,18 @@ impl<E: Clone> Kernel<E> {
     /// The slot that is next.
     #[inline]
     fn first(&self) -> Option<usize> {
-        let few = 0..self.slots.len().min(FEW);
-        few.chain(self.earliest.get(1).copied())
-            .reduce(|one, other| self.earlier(one, other))
+        let few = &self.slots[..self.slots.len().min(FEW)];
+        let (mut first, mut best) = (0, few.first()?);
+        for (place, slot) in few.iter().enumerate().skip(1) {
+            // Seldom do two have the same time.
+            if slot.at <= best.at && (slot.at < best.at || slot.number < best.number) {
+                (first, best) = (place, slot);
+            }
+        }
+        Some(match self.earliest.get(1) {
+            Some(&winner) => self.earlier(first, winner),
+            None => first,
+        })
     }
 
     /// Plays the matches of `slot` again.

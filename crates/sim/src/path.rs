@@ -112,6 +112,8 @@ pub struct Path {
     /// On the way with extra delay (reordered, or of a flow with a delay of its own), by arrival
     /// and entry.
     late: BTreeMap<(Instant, u64), Packet>,
+    /// When the next packet arrives: asked for more often than it changes.
+    next: Option<Instant>,
     counters: PathCounters,
 }
 
@@ -133,6 +135,7 @@ impl Path {
             largest: config.mtu_black_hole.unwrap_or(usize::MAX),
             in_order: VecDeque::new(),
             late: BTreeMap::new(),
+            next: None,
             counters: PathCounters::default(),
         }
     }
@@ -183,16 +186,26 @@ impl Path {
         }
         arrival += beyond;
         let overtaken = extra.is_some() || !beyond.is_zero();
-        let copy = self.order.duplicates().then(|| packet.clone());
-        self.counters.duplicated += u64::from(copy.is_some());
         self.counters.reordered += u64::from(extra.is_some());
-        for packet in std::iter::once(packet).chain(copy) {
-            self.counters.delivered += 1;
-            if overtaken {
-                self.late.insert((arrival, self.counters.delivered), packet);
-            } else {
-                self.in_order.push_back((arrival, packet));
-            }
+        if self.order.duplicates() {
+            self.counters.duplicated += 1;
+            self.deliver(arrival, overtaken, packet.clone());
+        }
+        self.deliver(arrival, overtaken, packet);
+    }
+
+    /// A packet is on its way.
+    #[inline]
+    fn deliver(&mut self, arrival: Instant, overtaken: bool, packet: Packet) {
+        self.counters.delivered += 1;
+        if overtaken {
+            self.late.insert((arrival, self.counters.delivered), packet);
+        } else {
+            self.in_order.push_back((arrival, packet));
+        }
+        // Behind others in order, it is not the next.
+        if overtaken || self.in_order.len() == 1 {
+            self.look();
         }
     }
 
@@ -205,22 +218,32 @@ impl Path {
     /// When the next packet arrives.
     #[inline]
     pub fn next_arrival(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Finds the packet that arrives next.
+    #[inline]
+    fn look(&mut self) {
         let in_order = self.in_order.front().map(|(at, _)| *at);
-        if self.late.is_empty() {
-            return in_order;
-        }
-        let late = self.late.first_key_value().map(|((at, _), _)| *at);
-        in_order.into_iter().chain(late).min()
+        self.next = if self.late.is_empty() {
+            in_order
+        } else {
+            let late = self.late.first_key_value().map(|((at, _), _)| *at);
+            in_order.into_iter().chain(late).min()
+        };
     }
 
     /// The next packet that has arrived by `now`.
     #[inline]
     pub fn receive(&mut self, now: Instant) -> Option<(Instant, Packet)> {
-        let at = self.next_arrival().filter(|at| *at <= now)?;
-        if self.in_order.front().is_some_and(|(first, _)| *first == at) {
-            return self.in_order.pop_front();
-        }
-        self.late.pop_first().map(|(_, packet)| (at, packet))
+        let at = self.next.filter(|at| *at <= now)?;
+        let received = if self.in_order.front().is_some_and(|(first, _)| *first == at) {
+            self.in_order.pop_front()
+        } else {
+            self.late.pop_first().map(|(_, packet)| (at, packet))
+        };
+        self.look();
+        received
     }
 
     /// When the bottleneck takes a packet of `len` bytes behind fewer than `most` others: `now`

@@ -220,9 +220,17 @@ impl<'a> Segment<'a> {
     }
 
     /// Control bits of `bytes` without parsing the rest; `None` when cut short.
+    #[inline]
     pub fn flags(bytes: &[u8]) -> Option<Flags> {
         let [high, low] = *bytes.get(12..)?.first_chunk()?;
         Some(Flags(u16::from_be_bytes([high & 1, low])))
+    }
+
+    /// Sequence number of `bytes` without parsing the rest; `None` when cut short.
+    #[inline]
+    pub fn seq(bytes: &[u8]) -> Option<SeqNum> {
+        let word = bytes.get(4..)?.first_chunk()?;
+        Some(SeqNum(u32::from_be_bytes(*word)))
     }
 
     /// Sequence space that the segment takes: payload, SYN and FIN.

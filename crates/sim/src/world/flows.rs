@@ -74,8 +74,26 @@ pub(super) struct Stream {
 
 impl Stream {
     /// The application of one side reads what comes.
+    #[inline]
     pub(super) fn is_reading(&self, side: usize) -> bool {
         !self.ends[side].paused
+    }
+
+    /// A connection that was given up has nothing to get on with.
+    #[inline]
+    pub(super) fn is_given_up(&self) -> bool {
+        self.closed.iter().any(Option::is_some)
+    }
+
+    /// Checks the progress of one side as a sender up to `now`. Says in words what is wrong.
+    #[inline]
+    pub(super) fn check_progress(&mut self, side: usize, now: Instant) -> Option<String> {
+        let excused = !self.is_reading(1 - side);
+        let progress = &mut self.progress[side];
+        if excused {
+            progress.excuse(now);
+        }
+        progress.check(now)
     }
 }
 

@@ -104,12 +104,14 @@ impl Host {
         }
     }
 
-    /// A packet arrives. Returns when it is processed, or the packet when that is now.
+    /// Packets are processed as they arrive; otherwise they are to [`Host::arrive`].
     #[inline]
-    pub(super) fn arrive(&mut self, now: Instant, packet: Packet) -> Result<Packet, Instant> {
-        if self.config.late_processing.is_zero() {
-            return Ok(packet);
-        }
+    pub(super) fn is_prompt(&self) -> bool {
+        self.config.late_processing.is_zero()
+    }
+
+    /// A packet arrives. Returns when it is processed.
+    pub(super) fn arrive(&mut self, now: Instant, packet: Packet) -> Instant {
         let most = nanos(self.config.late_processing);
         let delay = Duration::from_nanos(self.processing.below(most + 1));
         let before = self.inbox.back();
@@ -120,7 +122,7 @@ impl Host {
             processed,
             packet,
         });
-        Err(processed)
+        processed
     }
 
     /// The next packet to process at `now`, with its arrival.
@@ -207,12 +209,15 @@ impl Host {
     /// When the host next has something to do by itself: a timer of the endpoint, or something to
     /// send.
     pub(super) fn next_wake(&mut self, now: Instant) -> Option<Instant> {
+        self.arm(now);
+        let timer = self.deadline.map(|(_, fires)| fires);
+        if self.held.is_empty() && self.refused.is_empty() {
+            return timer;
+        }
         let interface = [
             self.held.front().map(|(at, _)| *at),
             (!self.refused.is_empty()).then_some(self.refused_until),
         ];
-        self.arm(now);
-        let timer = self.deadline.map(|(_, fires)| fires);
         interface.into_iter().flatten().chain(timer).min()
     }
 

@@ -217,6 +217,7 @@ impl Network {
     }
 
     /// When something happens next on the air, or to what the access point holds.
+    #[inline]
     pub(super) fn next_wireless(&self) -> Option<Instant> {
         let wireless = self.wireless.as_ref().and_then(|wireless| {
             if self.wants_every_event {
@@ -225,6 +226,9 @@ impl Network {
                 wireless.poll_delivery_timeout()
             }
         });
+        if self.held.is_empty() {
+            return wireless;
+        }
         let held = self.held.first_key_value().map(|((at, _), _)| *at);
         wireless.into_iter().chain(held).min()
     }

@@ -20,27 +20,28 @@
 
 use std::mem;
 
+use tack_base::time::Nanos;
 use tack_base::{Duration, Instant};
 use tack_wire::SeqNum;
 
 /// Shortest time without progress that counts as a stall.
-const LEAST: Duration = Duration::from_secs(5);
+const LEAST: Nanos = Nanos(5_000_000_000);
 /// So many retransmission timeouts add up when five in a row back off: 1, 2, 4, 8 and 16 times the
 /// first one (RFC 6298 §5.5).
-const TIMEOUTS: u32 = 32;
+const TIMEOUTS: u64 = 32;
 /// So many segments in each direction show that the path delivers.
 const DELIVERED: u64 = 10;
 /// Shortest time without a transmission of the oldest byte that counts as a stall.
-const LEAST_SILENCE: Duration = Duration::from_secs(3);
+const LEAST_SILENCE: Nanos = Nanos(3_000_000_000);
 /// How often a sender may wait longer than the backed-off timeout: what its timer measures and what
 /// is seen here differ.
-const MARGIN: u32 = 4;
+const MARGIN: u64 = 4;
 /// First timeout for data after a SYN or its answer was sent again, until a round trip is measured
 /// (RFC 6298 §5.7).
-const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+const AFTER_LOST_SYN: Nanos = Nanos(3_000_000_000);
 /// Longest silence that any number of timeouts excuses: twice the longest timeout that is usual
 /// (RFC 6298 §2.5).
-const MOST_SILENCE: Duration = Duration::from_secs(120);
+const MOST_SILENCE: Nanos = Nanos(120_000_000_000);
 
 /// Limits of a connection's timer, from its configuration.
 #[derive(Clone, Copy, Debug)]
@@ -92,23 +93,23 @@ pub(super) struct Progress {
     /// Whether any arrived since the oldest number was sent last.
     delivers: [bool; 2],
     /// How long the path delivered, of the time before that.
-    delivered_for: Duration,
+    delivered_for: Nanos,
     /// Whether the oldest number left last in a segment that is too large for the path, and for how
     /// long it had waited after such ones before.
     is_too_large: bool,
-    too_large_for: Duration,
+    too_large_for: Nanos,
     /// Whether the peer sent anything since the oldest number was sent last, and for how long it
     /// had not, although something arrived, before.
     is_answered: bool,
-    unanswered_for: Duration,
+    unanswered_for: Nanos,
     /// Longest delay from host to host, of both directions.
-    delays: [Option<Duration>; 2],
+    delays: [Option<Nanos>; 2],
     /// Longest time that the oldest number waited.
-    longest: Duration,
+    longest: Nanos,
     /// How long numbers waited until they were acknowledged: the longest, less an eighth with each
     /// later one. Where an acknowledgement gets lost, the next one echoes the same timestamp,
     /// and the round trip is that long (RFC 7323 §4.3).
-    measured: Duration,
+    measured: Nanos,
     stalls: u64,
     /// The present wait was counted as a stall.
     is_counted: bool,
@@ -129,14 +130,14 @@ impl Progress {
             is_syn_acknowledged: false,
             arrived: [0; 2],
             delivers: [false; 2],
-            delivered_for: Duration::ZERO,
+            delivered_for: Nanos::ZERO,
             is_too_large: false,
-            too_large_for: Duration::ZERO,
+            too_large_for: Nanos::ZERO,
             is_answered: false,
-            unanswered_for: Duration::ZERO,
+            unanswered_for: Nanos::ZERO,
             delays: [None; 2],
-            longest: Duration::ZERO,
-            measured: Duration::ZERO,
+            longest: Nanos::ZERO,
+            measured: Nanos::ZERO,
             stalls: 0,
             is_counted: false,
         }
@@ -149,11 +150,12 @@ impl Progress {
 
     /// Longest time that the oldest unacknowledged number stayed the same, whatever the reason.
     pub(super) fn longest(&self) -> Duration {
-        self.longest
+        self.longest.into()
     }
 
     /// The sender sends `len` numbers from `seq`, in a packet that the path takes (`fits`), or is
     /// too large for it at any time.
+    #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, seq: SeqNum, len: u32, fits: bool) {
         if len == 0 {
             return;
@@ -183,7 +185,8 @@ impl Progress {
     }
 
     /// A segment of the sender with numbers of its own arrived after `delay`.
-    pub(super) fn on_delivered(&mut self, delay: Duration) {
+    #[inline]
+    pub(super) fn on_delivered(&mut self, delay: Nanos) {
         self.arrived[0] += 1;
         self.delivers[0] = true;
         self.delays[0] = self.delays[0].max(Some(delay));
@@ -195,7 +198,8 @@ impl Progress {
     }
 
     /// An acknowledgement of everything before `ack` arrived at the sender after `delay`.
-    pub(super) fn on_acknowledged(&mut self, now: Instant, ack: SeqNum, delay: Duration) {
+    #[inline]
+    pub(super) fn on_acknowledged(&mut self, now: Instant, ack: SeqNum, delay: Nanos) {
         self.arrived[1] += 1;
         self.delivers[1] = true;
         self.delays[1] = self.delays[1].max(Some(delay));
@@ -212,11 +216,11 @@ impl Progress {
             let is_syn = !mem::replace(&mut self.is_syn_acknowledged, true);
             let waited = match self.timer.echoes {
                 // The variation of the first sample is half of it (RFC 6298 §2.2).
-                Echoes::All | Echoes::Syn if is_syn => now.saturating_since(self.since) * 3,
-                Echoes::All => now.saturating_since(self.since),
-                Echoes::Syn | Echoes::None => Duration::ZERO,
+                Echoes::All | Echoes::Syn if is_syn => now.nanos_since(self.since) * 3,
+                Echoes::All => now.nanos_since(self.since),
+                Echoes::Syn | Echoes::None => Nanos::ZERO,
             };
-            self.measured = waited.max(self.measured - self.measured / 8);
+            self.measured = waited.max(self.measured.saturating_sub(self.measured / 8));
             // What is oldest now was sent before.
             self.restart(now, 1);
         }
@@ -235,44 +239,39 @@ impl Progress {
         self.doublings_before = self.doublings;
         self.arrived = [0; 2];
         self.delivers = [false; 2];
-        self.delivered_for = Duration::ZERO;
+        self.delivered_for = Nanos::ZERO;
         self.is_too_large = false;
-        self.too_large_for = Duration::ZERO;
+        self.too_large_for = Nanos::ZERO;
         self.is_answered = false;
-        self.unanswered_for = Duration::ZERO;
+        self.unanswered_for = Nanos::ZERO;
         self.is_counted = false;
     }
 
     /// How long the path delivered since the oldest number changed.
-    fn delivered_for(&self, now: Instant) -> Duration {
-        let last = now.saturating_since(self.sent_at);
+    fn delivered_for(&self, now: Instant) -> Nanos {
+        let last = now.nanos_since(self.sent_at);
         self.delivered_for
             + if self.delivers == [true; 2] {
                 last
             } else {
-                Duration::ZERO
+                Nanos::ZERO
             }
     }
 
     /// How long the oldest number waited after segments that were too large for the path.
-    fn too_large_for(&self, now: Instant) -> Duration {
-        let last = now.saturating_since(self.sent_at);
-        self.too_large_for
-            + if self.is_too_large {
-                last
-            } else {
-                Duration::ZERO
-            }
+    fn too_large_for(&self, now: Instant) -> Nanos {
+        let last = now.nanos_since(self.sent_at);
+        self.too_large_for + if self.is_too_large { last } else { Nanos::ZERO }
     }
 
     /// How long the peer sent nothing, in times in which a segment of the sender arrived.
-    fn unanswered_for(&self, now: Instant) -> Duration {
-        let last = now.saturating_since(self.sent_at);
+    fn unanswered_for(&self, now: Instant) -> Nanos {
+        let last = now.nanos_since(self.sent_at);
         self.unanswered_for
             + if self.delivers[0] && !self.is_answered {
                 last
             } else {
-                Duration::ZERO
+                Nanos::ZERO
             }
     }
 
@@ -280,55 +279,72 @@ impl Progress {
     /// round trip, taken as the longest one, and the longer of four times its variation (RFC
     /// 6298 §2.3), taken as that again, and the least timeout, which the sender adds as Linux
     /// does; or what an echo made longer.
-    fn timeout(&self) -> Duration {
+    fn timeout(&self) -> Nanos {
         match self.delays {
             [Some(there), Some(back)] if self.is_measured => {
                 let longest = there + back;
-                (longest + longest.max(self.timer.least)).max(self.measured)
+                (longest + longest.max(self.timer.least.into())).max(self.measured)
             }
-            _ if self.doublings > 0 => self.timer.initial.max(AFTER_LOST_SYN),
-            _ => self.timer.initial,
+            _ if self.doublings > 0 => AFTER_LOST_SYN.max(self.timer.initial.into()),
+            _ => self.timer.initial.into(),
         }
     }
 
     /// Takes note of the time. Says in words what is wrong, once for each stall.
+    #[inline]
     pub(super) fn check(&mut self, now: Instant) -> Option<String> {
         let (una, highest) = self.numbers?;
         if una == highest {
             return None;
         }
-        let waited = now.saturating_since(self.since);
+        let waited = now.nanos_since(self.since);
         self.longest = self.longest.max(waited);
         if self.is_counted || waited < LEAST_SILENCE {
             return None;
         }
+        self.judge(now, waited)
+    }
+
+    /// The oldest number has `waited` so long that it may be a stall.
+    #[cold]
+    fn judge(&mut self, now: Instant, waited: Nanos) -> Option<String> {
         let timeout = self.timeout();
         let delivers = self.arrived.iter().all(|count| *count >= DELIVERED);
         let delivered_for = self.delivered_for(now);
-        let doubled = |doublings: u32| 1_u32 << doublings.min(12);
-        let silent = now.saturating_since(self.sent_at);
-        let most_silent = (timeout * MARGIN).saturating_mul(doubled(self.doublings));
-        let most_waited = (timeout * TIMEOUTS).saturating_mul(doubled(self.doublings_before));
+        let doubled = |doublings: u32| 1_u64 << doublings.min(12);
+        let silent = now.nanos_since(self.sent_at);
+        let most_silent = timeout * MARGIN * doubled(self.doublings);
+        let most_waited = timeout * TIMEOUTS * doubled(self.doublings_before);
         let [too_large_for, unanswered_for] = [self.too_large_for(now), self.unanswered_for(now)];
-        let what = if delivers && delivered_for >= LEAST.max(most_waited) {
+        let [is_long, is_delivered, is_too_large, is_unanswered] = [
+            silent >= most_silent.clamp(LEAST_SILENCE, MOST_SILENCE),
+            delivers && delivered_for >= LEAST.max(most_waited),
+            too_large_for >= LEAST.max(most_waited),
+            unanswered_for >= LEAST.max(most_waited),
+        ];
+        // For people.
+        let [waited, timeout, silent] = [waited, timeout, silent].map(Duration::from);
+        let [delivered_for, too_large_for, unanswered_for] =
+            [delivered_for, too_large_for, unanswered_for].map(Duration::from);
+        let what = if is_delivered {
             format!(
                 "the oldest byte has been unacknowledged for {waited:.1?}, although the path delivered for {delivered_for:.1?}: \
                  {} segments of this side and {} of the other arrived meanwhile (a timeout is {timeout:.1?} at most)",
                 self.arrived[0], self.arrived[1],
             )
-        } else if too_large_for >= LEAST.max(most_waited) {
+        } else if is_too_large {
             format!(
                 "the oldest byte has been unacknowledged for {waited:.1?} and was sent {} times, in segments that are too large for the \
                  path for {too_large_for:.1?} of that time (a timeout is {timeout:.1?} at most)",
                 self.attempts,
             )
-        } else if unanswered_for >= LEAST.max(most_waited) {
+        } else if is_unanswered {
             format!(
                 "the peer has sent nothing for {unanswered_for:.1?}, although {} segments arrived at it and the oldest byte has been \
                  unacknowledged for {waited:.1?} (a timeout is {timeout:.1?} at most)",
                 self.arrived[0],
             )
-        } else if silent >= most_silent.clamp(LEAST_SILENCE, MOST_SILENCE) {
+        } else if is_long {
             format!(
                 "the oldest unacknowledged byte was sent {} times and not again for {silent:.1?} (a timeout is {timeout:.1?} \
                  at most)",
@@ -351,7 +367,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    const DELAY: Duration = Duration::from_millis(20);
+    const DELAY: Nanos = Nanos(20_000_000);
 
     /// A sender with numbers 0 to 99 acknowledged and 100 to 199 under way since second 1.
     fn sender() -> Progress {

@@ -20,13 +20,12 @@ impl World<'_, '_> {
         packet: Packet,
     ) -> Result<(), Broken> {
         self.see(now, host, Passing::In, &packet);
-        match self.hosts[host].arrive(now, packet) {
-            Ok(packet) => self.process(now, now, host, &packet),
-            Err(later) => {
-                self.kernel.schedule(later, Event::Process(host));
-                Ok(())
-            }
+        if self.hosts[host].is_prompt() {
+            return self.process(now, now, host, &packet);
         }
+        let later = self.hosts[host].arrive(now, packet);
+        self.kernel.schedule(later, Event::Process(host));
+        Ok(())
     }
 
     /// A host's stack takes a packet from its interface.
@@ -62,9 +61,9 @@ impl World<'_, '_> {
             header: header.header,
             payload: &packet.payload,
         };
-        let stall =
-            self.flows
-                .note_progress(host, now, &segment, now.saturating_since(packet.sent));
+        let stall = self
+            .flows
+            .note_progress(host, now, &segment, now.nanos_since(packet.sent));
         if self.observers.checks == Checks::EveryEvent {
             stall?;
             self.flows.note_received(host, &segment.header);
@@ -148,16 +147,15 @@ impl World<'_, '_> {
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
             let checks_all = observers.checks == Checks::EveryEvent;
             flows.note_answer(host, packet.ports());
-            if (checks_all || may_take_numbers(&packet))
+            let fits = !network.is_too_large(host, &packet);
+            let stall = flows.note_sent(host, now, &packet, fits);
+            if checks_all
+                && outcome.is_ok()
                 && let Ok(segment) = Segment::parse(packet.transport())
             {
                 let payload = packet.payload.len();
-                let fits = !network.is_too_large(host, &packet);
-                let stall = flows.note_sent(host, now, &segment.header, payload, fits);
-                if checks_all && outcome.is_ok() {
-                    outcome = stall
-                        .and_then(|()| flows.check_sent(host, local, &segment.header, payload));
-                }
+                outcome =
+                    stall.and_then(|()| flows.check_sent(host, local, &segment.header, payload));
             }
             network.send(now, host, packet);
         });
@@ -208,10 +206,4 @@ impl World<'_, '_> {
         let who = (host, self.hosts[host].party());
         observe(now, who, passing, packet, &mut self.hash, self.observers);
     }
-}
-
-/// The packet's segment takes sequence numbers, unless its payload is the lists of a TACK report.
-fn may_take_numbers(packet: &Packet) -> bool {
-    !packet.payload.is_empty()
-        || Segment::flags(packet.transport()).is_some_and(|flags| flags.syn() || flags.fin())
 }

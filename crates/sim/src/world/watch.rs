@@ -1,14 +1,18 @@
 //! Brings what happens to the checks of the connection that it concerns.
 
-use tack_base::{Duration, Instant};
+use tack_base::Instant;
+use tack_base::time::Nanos;
 use tack_tcp::trace::{TraceDetail, TraceEvent};
-use tack_wire::{Header, Segment};
+use tack_wire::segment::HEADER_LEN;
+use tack_wire::tack::LOSS_LEN;
+use tack_wire::{Flags, Header, Segment};
 
 use super::check::{self, WireObserver};
 use super::event::Broken;
 use super::flows::{Flows, Kind};
 use super::host::Host;
 use super::progress::Progress;
+use crate::packet::Packet;
 use crate::scenario::Party;
 
 /// One side of a connection.
@@ -63,6 +67,7 @@ impl Flows {
     }
 
     /// A packet of these ports leaves `host`.
+    #[inline]
     pub(super) fn note_answer(&mut self, host: usize, ports: (u16, u16)) {
         if let Some(flow) = self.by_ports(ports) {
             let state = &mut self.list[flow];
@@ -73,26 +78,38 @@ impl Flows {
         }
     }
 
-    /// A segment leaves `host`, in a packet that the path takes (`fits`) or that is too large for
+    /// A packet of a segment leaves `host`, which the path takes (`fits`) or which is too large for
     /// it. Says when the sender has stalled.
+    #[inline]
     pub(super) fn note_sent(
         &mut self,
         host: usize,
         now: Instant,
-        header: &Header,
-        payload: usize,
+        packet: &Packet,
         fits: bool,
     ) -> Result<(), Broken> {
-        let len = numbers(header, payload);
-        if len == 0 || header.flags.rst() {
+        let transport = packet.transport();
+        let (Some(flags), Some(seq)) = (Segment::flags(transport), Segment::seq(transport)) else {
+            return Ok(());
+        };
+        let mut payload = packet.payload.len();
+        // A report with lists has longer options than data; only what may be one is parsed.
+        if payload > 0
+            && transport.len() >= HEADER_LEN + LOSS_LEN
+            && Segment::parse(transport).is_ok_and(|segment| is_feedback(&segment.header))
+        {
+            payload = 0;
+        }
+        let len = sequence_len(flags, payload);
+        if len == 0 || flags.rst() {
             return Ok(());
         }
-        let Some(flow) = self.by_ports((header.src_port, header.dst_port)) else {
+        let Some(flow) = self.by_ports(packet.ports()) else {
             return Ok(());
         };
         let side = self.list[flow].side_of(host);
         self.progress(flow, side, now, |progress| {
-            progress.on_sent(now, header.seq, len, fits);
+            progress.on_sent(now, seq, len, fits);
         })
     }
 
@@ -102,22 +119,39 @@ impl Flows {
         host: usize,
         now: Instant,
         segment: &Segment<'_>,
-        delay: Duration,
+        delay: Nanos,
     ) -> Result<(), Broken> {
         let header = &segment.header;
         let Some(flow) = self.by_ports((header.src_port, header.dst_port)) else {
             return Ok(());
         };
-        let side = self.list[flow].side_of(host);
+        let state = &mut self.list[flow];
+        let side = state.side_of(host);
+        let Kind::Tcp(stream) = &mut state.kind else {
+            return Ok(());
+        };
+        if stream.is_given_up() {
+            return Ok(());
+        }
+        let mut stall = None;
         if numbers(header, segment.payload.len()) > 0 {
-            self.progress(flow, 1 - side, now, |progress| progress.on_delivered(delay))?;
+            stall = stream
+                .check_progress(1 - side, now)
+                .map(|what| (1 - side, what));
+            stream.progress[1 - side].on_delivered(delay);
         }
-        if header.flags.ack() && !header.flags.rst() {
-            self.progress(flow, side, now, |progress| {
-                progress.on_acknowledged(now, header.ack, delay);
-            })?;
+        if stall.is_none() && header.flags.ack() && !header.flags.rst() {
+            stall = stream.check_progress(side, now).map(|what| (side, what));
+            stream.progress[side].on_acknowledged(now, header.ack, delay);
         }
-        Ok(())
+        match stall {
+            None => Ok(()),
+            Some((side, what)) => Err(Broken {
+                flow,
+                host: state.parties[side],
+                what,
+            }),
+        }
     }
 
     /// The run ends.
@@ -129,6 +163,7 @@ impl Flows {
     }
 
     /// Checks one side's progress up to `now` and then takes note of what happened.
+    #[inline]
     fn progress(
         &mut self,
         flow: usize,
@@ -140,17 +175,11 @@ impl Flows {
         let Kind::Tcp(stream) = &mut state.kind else {
             return Ok(());
         };
-        // A connection that was given up has nothing to get on with.
-        if stream.closed.iter().any(Option::is_some) {
+        if stream.is_given_up() {
             return Ok(());
         }
-        let excused = !stream.is_reading(1 - side);
-        let progress = &mut stream.progress[side];
-        if excused {
-            progress.excuse(now);
-        }
-        let stall = progress.check(now);
-        note(progress);
+        let stall = stream.check_progress(side, now);
+        note(&mut stream.progress[side]);
         match stall {
             None => Ok(()),
             Some(what) => Err(Broken {
@@ -230,8 +259,12 @@ impl Flows {
 
 /// Sequence numbers that a segment takes: the lists of a TACK report take none.
 fn numbers(header: &Header, payload: usize) -> u32 {
-    let payload = if is_feedback(header) { 0 } else { payload };
-    payload as u32 + u32::from(header.flags.syn()) + u32::from(header.flags.fin())
+    sequence_len(header.flags, if is_feedback(header) { 0 } else { payload })
+}
+
+#[inline]
+fn sequence_len(flags: Flags, payload: usize) -> u32 {
+    payload as u32 + u32::from(flags.syn()) + u32::from(flags.fin())
 }
 
 /// The payload, if any, is the lists of a TACK report.

@@ -142,6 +142,11 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
     /// What the peer promises, as far as known.
     fn contract(&self) -> AckContract;
 
+    /// Changes whenever the contract may have changed.
+    fn contract_version(&self) -> u32 {
+        0
+    }
+
     /// False once what the peer reports beyond its cumulative acknowledgement has turned out to
     /// make no sense.
     fn is_intelligible(&self) -> bool {

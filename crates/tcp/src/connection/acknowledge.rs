@@ -512,9 +512,8 @@ impl Connection {
 
     /// What the peer promises decides how losses are found, and whether segments are stamped.
     fn follow_contract(&mut self) {
-        let contract = self.feedback.reader.contract();
-        let before = self.feedback.contract;
-        if contract != before {
+        if let Some(contract) = self.feedback.new_contract() {
+            let before = self.feedback.contract;
             if contract.interval != before.interval
                 || contract.gap != before.gap
                 || contract.least_segments != before.least_segments

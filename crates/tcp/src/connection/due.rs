@@ -43,11 +43,19 @@ impl DueSet {
         self.0 & Self::bit(due) != 0
     }
 
+    /// Nothing has to leave.
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// True when `due` had to leave; now it has not.
     #[inline]
     pub(super) fn take(&mut self, due: Due) -> bool {
         let had = self.has(due);
-        self.0 &= !Self::bit(due);
+        if had {
+            self.0 &= !Self::bit(due);
+        }
         had
     }
 }

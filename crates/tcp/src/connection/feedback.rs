@@ -16,6 +16,8 @@ pub(super) struct PeerFeedback {
     /// What the acknowledgement at hand says; kept so that reading allocates nothing.
     pub(super) info: AckInfo,
     pub(super) contract: AckContract,
+    /// The version of the reader's contract that this is.
+    contract_version: u32,
     /// What has to leave with the next output.
     pub(super) sync: Option<Sync>,
     /// What the reader says of itself, and changes when it reads: asked for several times with each
@@ -32,6 +34,7 @@ impl PeerFeedback {
         Self {
             info: AckInfo::default(),
             contract: reader.contract(),
+            contract_version: reader.contract_version(),
             sync: None,
             is_intelligible: reader.is_intelligible(),
             is_settled: false,
@@ -43,6 +46,17 @@ impl PeerFeedback {
     #[inline]
     pub(super) fn contract(&self) -> &AckContract {
         &self.contract
+    }
+
+    /// The reader's contract, where it is another than the one that is followed.
+    #[inline]
+    pub(super) fn new_contract(&mut self) -> Option<AckContract> {
+        let version = self.reader.contract_version();
+        if core::mem::replace(&mut self.contract_version, version) == version {
+            debug_assert_eq!(self.contract, self.reader.contract());
+            return None;
+        }
+        Some(self.reader.contract()).filter(|contract| *contract != self.contract)
     }
 
     /// False once what the peer reports beyond its cumulative acknowledgement has turned out to

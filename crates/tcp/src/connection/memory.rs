@@ -75,11 +75,10 @@ impl Connection {
         self.memory.trimmed_to = self.memory();
     }
 
-    /// Sees to it that memory goes back once the connection is idle.
+    /// Sees to it that memory goes back once the connection is idle; it holds `held` bytes now.
     #[inline]
-    pub(crate) fn watch_idleness(&mut self, now: Instant) {
-        if !self.timers.is_armed(Timer::Idle) && self.memory() > self.memory.trimmed_to + WORTHWHILE
-        {
+    pub(crate) fn watch_idleness(&mut self, now: Instant, held: usize) {
+        if !self.timers.is_armed(Timer::Idle) && held > self.memory.trimmed_to + WORTHWHILE {
             self.timers.set(Timer::Idle, now + IDLE);
         }
     }

@@ -35,6 +35,10 @@ impl Connection {
     }
 
     fn fill(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
+        if self.has_nothing_to_send() {
+            self.wait_for_data(now);
+            return None;
+        }
         if let Some(reset) = self.ending.reset.take() {
             let header = self.reset_header(reset);
             return Some(single(batch, &header, Ecn::NotEct));
@@ -76,6 +80,18 @@ impl Connection {
             return Some(self.emit_pure_ack(now, batch));
         }
         None
+    }
+
+    /// Neither data nor anything else waits to leave, as most of the time at a side that only
+    /// receives.
+    #[inline]
+    fn has_nothing_to_send(&self) -> bool {
+        self.due.is_empty()
+            && !self.acking.is_pending()
+            && self.snd.nxt >= self.queue.end_with_fin()
+            && self.log.is_empty()
+            && self.feedback.sync.is_none()
+            && self.ending.reset.is_none()
     }
 
     fn account(&mut self, now: Instant, plan: &Plan) {

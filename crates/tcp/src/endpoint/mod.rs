@@ -464,10 +464,7 @@ impl Endpoint {
             return;
         }
         if !entry.is_closed() {
-            entry.connection.watch_idleness(now);
-            self.table.charge(id);
-            self.table.announce(id);
-            self.table.arm(id);
+            self.table.settle(now, id);
             if self.pressure() == Pressure::Exhausted {
                 self.relieve();
             }

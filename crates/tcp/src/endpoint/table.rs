@@ -98,6 +98,7 @@ impl Table {
         self.entries.get(slot(id)).filter(|entry| entry.id == id)
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Entry> {
         self.entries
             .get_mut(slot(id))
@@ -146,6 +147,30 @@ impl Table {
         let (before, now) = (entry.charged, entry.connection.memory() + OVERHEAD);
         entry.charged = now;
         self.memory = self.memory - before + now;
+    }
+
+    /// An open connection has nothing more to send: takes account of what it holds, names it to its
+    /// application where it has events, and brings its key in line with its deadline.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
+        let Some(entry) = self
+            .entries
+            .get_mut(slot(id))
+            .filter(|entry| entry.id == id)
+        else {
+            return;
+        };
+        let held = entry.connection.memory();
+        entry.connection.watch_idleness(now, held);
+        let before = core::mem::replace(&mut entry.charged, held + OVERHEAD);
+        self.memory = self.memory - before + entry.charged;
+        if entry.is_to_announce() {
+            entry.ready = true;
+            self.ready.push_back(id);
+        }
+        if let Some((from, to)) = entry.moved_deadline() {
+            self.rearm(id, from, to);
+        }
     }
 
     /// What all connections hold, bytes.
@@ -233,9 +258,7 @@ impl Table {
     #[inline]
     pub(super) fn announce(&mut self, id: ConnectionId) {
         if let Some(entry) = self.get_mut(id)
-            && entry.owner == Owner::Application
-            && !entry.ready
-            && entry.connection.has_events()
+            && entry.is_to_announce()
         {
             entry.ready = true;
             self.ready.push_back(id);
@@ -262,15 +285,8 @@ impl Table {
         let Some(entry) = self.get_mut(id) else {
             return;
         };
-        let (armed, deadline) = (entry.armed, entry.connection.poll_timeout());
-        let moved = match (armed, deadline) {
-            (Some(armed), Some(deadline)) => deadline < armed,
-            (None, Some(_)) => true,
-            // A key without a deadline is found out when it comes up.
-            (_, None) => false,
-        };
-        if moved {
-            self.rearm(id, armed, deadline);
+        if let Some((from, to)) = entry.moved_deadline() {
+            self.rearm(id, from, to);
         }
     }
 
@@ -334,6 +350,25 @@ impl Entry {
 
     pub(super) fn is_closed(&self) -> bool {
         self.connection.state() == State::Closed
+    }
+
+    /// It has an application, and events that this does not know of.
+    #[inline]
+    fn is_to_announce(&self) -> bool {
+        self.owner == Owner::Application && !self.ready && self.connection.has_events()
+    }
+
+    /// Its key among the deadlines and what the key has to be, where that must be changed now.
+    #[inline]
+    fn moved_deadline(&self) -> Option<(Option<Instant>, Option<Instant>)> {
+        let (armed, deadline) = (self.armed, self.connection.poll_timeout());
+        let moved = match (armed, deadline) {
+            (Some(armed), Some(deadline)) => deadline < armed,
+            (None, Some(_)) => true,
+            // A key without a deadline is found out when it comes up.
+            (_, None) => false,
+        };
+        moved.then_some((armed, deadline))
     }
 }
 

@@ -6,16 +6,17 @@
 
 use core::time::Duration;
 
+use tack_base::time::Nanos;
 use tack_base::{Instant, StreamOffset};
 
 /// Shortest interval over which consumption is measured.
-const SHORTEST_ROUND: Duration = Duration::from_millis(1);
+const SHORTEST_ROUND: Nanos = Nanos(1_000_000);
 
 /// What the application takes is judged as over a round trip of at least this, where none was
 /// measured since the handshake. That saw no queue, and a radio that aggregates keeps some
 /// milliseconds of data on the air and as much waiting: twice the bandwidth-delay product of an
 /// empty path does not fill it.
-const UNMEASURED_ROUND: Duration = Duration::from_millis(20);
+const UNMEASURED_ROUND: Nanos = Nanos(20_000_000);
 
 /// How much is known of the round trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct ReceiveWindow {
     /// What the application's pace asks for, bytes.
     target: usize,
     /// The round trip that the target is for; zero before the first round.
-    target_round: Duration,
+    target_round: Nanos,
 }
 
 impl ReceiveWindow {
@@ -59,7 +60,7 @@ impl ReceiveWindow {
             round_start: now,
             round_read: StreamOffset::FIRST_BYTE,
             target: 0,
-            target_round: Duration::ZERO,
+            target_round: Nanos::ZERO,
         }
     }
 
@@ -169,28 +170,27 @@ impl ReceiveWindow {
         next: StreamOffset,
         round_trip: RoundTrip,
     ) -> bool {
-        let elapsed = now.saturating_since(self.round_start);
+        let elapsed = now.nanos_since(self.round_start);
         let (round, judged) = match round_trip {
-            RoundTrip::Measured(round) => (round, round),
-            RoundTrip::Initial(round) => (round, round.max(UNMEASURED_ROUND)),
+            RoundTrip::Measured(round) => (round.into(), round.into()),
+            RoundTrip::Initial(round) => (round.into(), UNMEASURED_ROUND.max(round.into())),
         };
-        let round = round.max(SHORTEST_ROUND);
-        let judged = judged.max(SHORTEST_ROUND);
+        let (round, judged) = (SHORTEST_ROUND.max(round), SHORTEST_ROUND.max(judged));
         if elapsed >= round {
             let taken = read - self.round_read;
             // A round that took much longer than asked for says less about the rate: scale it down.
-            let rounds = elapsed.as_nanos() / round.as_nanos();
-            let share = judged.as_nanos() / round.as_nanos();
-            let target = 2 * u128::from(taken) * share / rounds;
-            self.aim_at(target, round * u32::try_from(share).unwrap_or(1));
+            let rounds = elapsed.0 / round.0;
+            let share = judged.0 / round.0;
+            let target = 2 * u128::from(taken) * u128::from(share) / u128::from(rounds);
+            self.aim_at(target, round * share);
             self.round_start = now;
             self.round_read = read;
         } else if judged > self.target_round + self.target_round / 8 && self.target > 0 {
             // A queue grows on the path: the same rate takes more room. To wait for the end of a
             // round that gets longer all the time would keep the sender from filling the path
             // meanwhile.
-            let grown = (self.target.saturating_sub(SPARE) as u128) * judged.as_nanos()
-                / self.target_round.as_nanos().max(1);
+            let grown = (self.target.saturating_sub(SPARE) as u128) * u128::from(judged.0)
+                / u128::from(self.target_round.0.max(1));
             self.aim_at(grown, judged);
         }
         let current = self.edge.saturating_since(next);
@@ -200,7 +200,7 @@ impl ReceiveWindow {
     }
 
     /// Takes `target` bytes and some segments for what a round trip of `round` asks for.
-    fn aim_at(&mut self, target: u128, round: Duration) {
+    fn aim_at(&mut self, target: u128, round: Nanos) {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.target = target.saturating_add(SPARE);
         self.target_round = round;

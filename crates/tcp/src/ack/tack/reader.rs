@@ -66,6 +66,8 @@ pub(crate) struct TackReader {
     sack: SackReader,
     /// What follows from the above: asked for with each segment, and seldom another.
     contract: AckContract,
+    /// How often it was found anew, modulo 2^32.
+    contract_version: u32,
 }
 
 /// Whether reports get through.
@@ -117,9 +119,15 @@ impl TackReader {
             wait: FIRST_WAIT,
             sack: SackReader::new(sack),
             contract: AckContract::LEGACY,
+            contract_version: 0,
         };
-        reader.contract = reader.current_contract();
+        reader.renew_contract();
         reader
+    }
+
+    fn renew_contract(&mut self) {
+        self.contract = self.current_contract();
+        self.contract_version = self.contract_version.wrapping_add(1);
     }
 
     /// What the peer promises by what is known now.
@@ -454,7 +462,7 @@ impl FeedbackReader for TackReader {
         }
         let option = &segment.header.options.tack;
         if self.mode != mode || !matches!(option, None | Some(TackOption::Data(_))) {
-            self.contract = self.current_contract();
+            self.renew_contract();
         }
         result
     }
@@ -462,6 +470,10 @@ impl FeedbackReader for TackReader {
     fn contract(&self) -> AckContract {
         debug_assert_eq!(self.contract, self.current_contract());
         self.contract
+    }
+
+    fn contract_version(&self) -> u32 {
+        self.contract_version
     }
 
     fn is_intelligible(&self) -> bool {
@@ -520,7 +532,7 @@ impl FeedbackReader for TackReader {
             startup: state.startup,
             ack_loss_rate,
         });
-        self.contract = self.current_contract();
+        self.renew_contract();
         self.sync_lost = false;
         let number = self.next_sync;
         self.next_sync = number.wrapping_add(1);

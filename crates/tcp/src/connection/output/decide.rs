@@ -85,6 +85,18 @@ impl Connection {
         })
     }
 
+    /// What [`Self::decide`] notes where nothing is queued and nothing outstanding.
+    #[inline]
+    pub(super) fn wait_for_data(&mut self, now: Instant) {
+        if !self.state.may_send_data() {
+            return;
+        }
+        if self.recovery.new_data_allowance() != Some(0) {
+            self.on_nothing_to_send(now);
+        }
+        self.pacer.pause();
+    }
+
     /// A segment longer than others, where the path may carry it (RFC 4821 §7.3 to 7.5): only while
     /// nothing is lost, and with enough behind it that its loss is found without a timeout.
     fn decide_size_probe(&mut self, now: Instant) -> Option<Plan> {
