@@ -83,6 +83,8 @@ const MTU: usize = 4;
 const FAULT: usize = 5;
 
 const MTUS: [u16; 3] = [1280, 1500, 9000];
+/// What timeouts back off to: a burst of losses ends with packets, not with time.
+const MAX_RTO: Duration = Duration::from_secs(1);
 /// Bytes of a stream, where there is one.
 const LEN: u64 = 100_000;
 
@@ -149,6 +151,9 @@ async fn matrix(cases: Vec<Case<9>>, seed: u64, mtu: u16, what: &'static str, pa
     let mut device = options(1);
     device.mtu = mtu;
     let endpoint = link.far(|| crate::world::build(Endpoint::builder().mtu(mtu).tun(device)));
+    // Kernels before 6.15 do not have it.
+    let max = MAX_RTO.as_millis().to_string();
+    let _ = std::fs::write("/proc/sys/net/ipv4/tcp_rto_max_ms", max);
     for (number, case) in cases.into_iter().enumerate() {
         let [sack, timestamps, scaling, by_us, _, _, opener, family, data] = case;
         let setting = |value: usize| if value == 1 || by_us == 1 { "1" } else { "0" };
@@ -161,6 +166,7 @@ async fn matrix(cases: Vec<Case<9>>, seed: u64, mtu: u16, what: &'static str, pa
             timestamps: on(timestamps),
             window_scaling: on(scaling),
             congestion: [Algorithm::default(), Algorithm::Cubic][number % 2],
+            max_rto: MAX_RTO,
             ..Config::default()
         };
         let len = [[LEN, 0], [0, LEN], [LEN, LEN]][data];
