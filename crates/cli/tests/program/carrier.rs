@@ -5,8 +5,9 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::support::invitation::Waiting;
-use crate::support::network::{Network, network};
+use crate::support::network::{Network, network, within};
 use crate::support::{Running, finish, noise};
+use crate::tunnel::Service;
 
 /// Where the two are.
 const HERE: &str = "10.77.1.2/24";
@@ -89,6 +90,48 @@ fn a_test_between_two_devices_uses_tack_and_a_killed_server_leaves_no_device() {
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     assert!(!devices(&network).contains("tun"), "{}", devices(&network));
+}
+
+#[test]
+fn a_tunnel_between_two_devices_reaches_a_target_of_the_kernel() {
+    let Some(network) = router() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let on = |user: &str, words: &str| {
+        let mut command = network.tack(0);
+        command.env("TACK_STATE_DIR", scratch.path().join(user));
+        command.args(words.split(' '));
+        command
+    };
+    let key = |user: &str| finish(&mut on(user, "id")).stdout.trim().to_owned();
+    let add = format!("peers add client {}", key("here"));
+    assert_eq!(finish(&mut on("there", &add)).code, Some(0));
+    let add = format!("peers add server {} --address 10.77.2.2:7777", key("there"));
+    assert_eq!(finish(&mut on("here", &add)).code, Some(0));
+    let listener = within(&network.namespace(0), || {
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap()
+    });
+    let target = listener.local_addr().unwrap();
+    let mut serve = on("there", &format!("serve --target {target}"));
+    tun(&mut serve, THERE);
+    let mut serving = Service::of(serve);
+    serving.line("serving tunnels at ");
+    let mut connect = on("here", &format!("connect server: {target}"));
+    let connect = tun(&mut connect, HERE).stdin(Stdio::piped());
+    let mut connecting = connect.stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = connecting.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"asked").unwrap();
+    drop(input);
+    let (mut near, _) = listener.accept().unwrap();
+    let mut asked = String::new();
+    std::io::Read::read_to_string(&mut near, &mut asked).unwrap();
+    assert_eq!(asked, "asked");
+    std::io::Write::write_all(&mut near, b"answered").unwrap();
+    drop(near);
+    let ended = connecting.wait_with_output().unwrap();
+    assert_eq!(
+        (ended.status.code(), &ended.stdout[..]),
+        (Some(0), &b"answered"[..])
+    );
 }
 
 #[test]

@@ -2,35 +2,19 @@
 //! inside of `tack exec`, and behind a `tack gateway`. Both ends have to hear what they hear over a
 //! direct connection. In network namespaces.
 
-use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tack_io::namespace::Namespace;
-
 use crate::exec::{self, FAR_V4, FAR_V6, World, key_of};
 use crate::gateway;
+use crate::support::network::within;
 use crate::support::{Running, finish, is_long, tack};
 use crate::tunnel::Service;
 use crate::tunnel_talks::{
     self, TALKS, Talk, Told, Way, compare, second_side, talk_over, talk_over_cut,
 };
-
-/// Does something in a network namespace, where its sockets and threads are then.
-fn within<T: Send>(namespace: &Path, work: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(namespace).unwrap();
-    std::thread::scope(|scope| {
-        let working = scope.spawn(|| {
-            let namespace: Namespace = std::os::fd::OwnedFd::from(file).into();
-            namespace.enter().unwrap();
-            work()
-        });
-        let done = working.join();
-        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
 
 /// The second sides, which are far: one for each family.
 fn second_sides(server: &Path) -> [(SocketAddr, Mutex<Told>); 2] {

@@ -38,6 +38,21 @@ pub(crate) fn network(
     }
 }
 
+/// Does something in a network namespace, where its sockets and threads are then.
+#[allow(dead_code, reason = "not every test binary enters one")]
+pub(crate) fn within<T: Send>(namespace: &std::path::Path, work: impl FnOnce() -> T + Send) -> T {
+    let file = std::fs::File::open(namespace).unwrap();
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            let namespace: tack_io::namespace::Namespace = std::os::fd::OwnedFd::from(file).into();
+            namespace.enter().unwrap();
+            work()
+        });
+        let done = working.join();
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 impl Network {
     fn new(hosts: usize) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);

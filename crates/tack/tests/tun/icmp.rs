@@ -119,46 +119,57 @@ fn a_link_that_grows_is_noticed() {
 fn a_forged_error_is_not_believed() {
     isolated(|| async {
         let endpoint = host(options(0));
-        let listener = TcpListener::bind("10.77.0.1:0").await.unwrap();
-        let connect = endpoint.connect(listener.local_addr().unwrap());
-        let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
-        let (mut ours, (mut theirs, _)) = (ours.unwrap(), theirs.unwrap());
-        let mss = ours.stats().mss;
-        let (src, dst) = (ours.local_addr(), ours.peer_addr());
-        let raw = raw_icmp();
-        for seq in [0_u32, 1 << 30, 2 << 30, 3 << 30] {
-            let error = frag_needed(src, dst, seq, 600);
-            raw.send_to(&error, &SocketAddr::new(src.ip(), 0).into())
-                .unwrap();
+        for (number, kernel) in ["10.77.0.1", "fd77:0::1"].into_iter().enumerate() {
+            let listener = TcpListener::bind((ip(kernel), 0)).await.unwrap();
+            let connect = endpoint.connect(listener.local_addr().unwrap());
+            let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+            let (mut ours, (mut theirs, _)) = (ours.unwrap(), theirs.unwrap());
+            let mss = ours.stats().mss;
+            let (src, dst) = (ours.local_addr(), ours.peer_addr());
+            let raw = raw_icmp(src.is_ipv4());
+            for seq in [0_u32, 1 << 30, 2 << 30, 3 << 30] {
+                let error = too_big(src, dst, seq, 600);
+                raw.send_to(&error, &SocketAddr::new(src.ip(), 0).into())
+                    .unwrap();
+            }
+            let ignored = 4 * (number as u64 + 1);
+            while endpoint.carrier_stats().path_errors_ignored < ignored {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(endpoint.carrier_stats().path_errors, 0);
+            assert_eq!(ours.stats().mss, mss);
+            exchange(&mut ours, &mut theirs, 100_000).await;
         }
-        while endpoint.carrier_stats().path_errors_ignored < 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(endpoint.carrier_stats().path_errors, 0);
-        assert_eq!(ours.stats().mss, mss);
-        exchange(&mut ours, &mut theirs, 100_000).await;
     });
 }
 
-fn raw_icmp() -> socket2::Socket {
-    let protocol = Some(socket2::Protocol::ICMPV4);
-    socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::RAW, protocol).unwrap()
+fn raw_icmp(is_v4: bool) -> socket2::Socket {
+    let (domain, protocol) = match is_v4 {
+        true => (socket2::Domain::IPV4, socket2::Protocol::ICMPV4),
+        false => (socket2::Domain::IPV6, socket2::Protocol::ICMPV6),
+    };
+    socket2::Socket::new(domain, socket2::Type::RAW, Some(protocol)).unwrap()
 }
 
-/// "Fragmentation needed" about a segment from `src` to `dst`.
-fn frag_needed(src: SocketAddr, dst: SocketAddr, seq: u32, mtu: u16) -> Vec<u8> {
+/// "Fragmentation needed", or "packet too big", about a segment from `src` to `dst`.
+fn too_big(src: SocketAddr, dst: SocketAddr, seq: u32, mtu: u16) -> Vec<u8> {
     use tack_wire::{checksum, ip};
-    let mut message = vec![3, 4, 0, 0, 0, 0];
+    // Type, code, checksum; both end in the MTU.
+    let mut message = vec![if src.is_ipv4() { 3 } else { 2 }, 0, 0, 0, 0, 0];
+    message[1] = if src.is_ipv4() { 4 } else { 0 };
     message.extend(mtu.to_be_bytes());
-    let mut quoted = [0; 28];
+    let mut quoted = vec![0; ip::header_len(src.ip())];
     let head = ip::Emit::new(src.ip(), dst.ip(), checksum::PROTOCOL_TCP, 1460);
     ip::emit_header(&mut quoted, &head);
-    quoted[20..22].copy_from_slice(&src.port().to_be_bytes());
-    quoted[22..24].copy_from_slice(&dst.port().to_be_bytes());
-    quoted[24..28].copy_from_slice(&seq.to_be_bytes());
+    quoted.extend(src.port().to_be_bytes());
+    quoted.extend(dst.port().to_be_bytes());
+    quoted.extend(seq.to_be_bytes());
     message.extend(quoted);
-    let checksum = checksum::internet(&message);
-    message[2..4].copy_from_slice(&checksum);
+    // The kernel fills in ICMPv6 checksums, and not those of ICMP.
+    if src.is_ipv4() {
+        let checksum = checksum::internet(&message);
+        message[2..4].copy_from_slice(&checksum);
+    }
     message
 }
 
@@ -167,9 +178,11 @@ fn frag_needed(src: SocketAddr, dst: SocketAddr, seq: u32, mtu: u16) -> Vec<u8> 
 fn a_loop_on_the_way_is_told() {
     isolated(|| async {
         sysctl("ipv4/ip_forward", "1");
+        sysctl("ipv6/conf/all/forwarding", "1");
         let endpoint = host(options(0));
         // nftables makes the hop limit one, so that the router drops the packet.
-        let rules = "table ip t { chain c { type filter hook prerouting priority -300; ip daddr 192.0.2.1 ip ttl set 1; }; }";
+        let rules = "table inet t { chain c { type filter hook prerouting priority -300; \
+                     ip daddr 192.0.2.1 ip ttl set 1; ip6 daddr fd78::1 ip6 hoplimit set 1; }; }";
         let loaded = Command::new("nft").arg(rules).output();
         match loaded {
             Ok(output) if output.status.success() => {}
@@ -179,12 +192,15 @@ fn a_loop_on_the_way_is_told() {
             }
         }
         run("ip route add 192.0.2.0/24 via 10.77.0.2");
-        let peer: SocketAddr = "192.0.2.1:80".parse().unwrap();
-        let error = endpoint.connect(peer).await.unwrap_err();
-        assert!(
-            matches!(error, tack::ConnectError::Unreachable(_)),
-            "{error}"
-        );
+        run("ip -6 route add fd78::/64 via fd77:0::2");
+        for peer in ["192.0.2.1:80", "[fd78::1]:80"] {
+            let peer: SocketAddr = peer.parse().unwrap();
+            let error = endpoint.connect(peer).await.unwrap_err();
+            assert!(
+                matches!(error, tack::ConnectError::Unreachable(at) if at == peer),
+                "{error}"
+            );
+        }
     });
 }
 

@@ -1,4 +1,4 @@
-//! Ordinary programs on the kernel's TCP at the other end: curl, nginx, socat.
+//! Ordinary programs on the kernel's TCP at the other end: curl, nginx, socat, nc.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -124,6 +124,47 @@ fn a_file_to_curl() {
             };
             assert!(status.success(), "{status}");
             assert_eq!(fs::read(&file).unwrap(), content());
+        }
+    });
+}
+
+/// nc as server and as client: it sends a file, and writes what it hears to another.
+#[test]
+fn files_to_and_from_nc() {
+    isolated(|| async {
+        let help = Command::new("nc").arg("-h").output();
+        let is_known = |text: &[u8]| String::from_utf8_lossy(text).contains("-N");
+        // Others have other options.
+        if !help.is_ok_and(|help| is_known(&help.stdout) || is_known(&help.stderr)) {
+            tack_skip::skipped("no nc of OpenBSD");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("sent"), content()).unwrap();
+        let endpoint = host(options(0));
+        let listener = endpoint.listen(80).unwrap();
+        for (is_server, words) in [(true, "-l 10.77.0.1 9000"), (false, "10.77.0.2 80")] {
+            let line = format!("exec nc -N {words} <sent >heard");
+            let mut nc = Command::new("sh");
+            let nc = nc.args(["-c", &line]).current_dir(folder.path()).spawn();
+            let mut nc = Program(nc.unwrap());
+            let stream = match is_server {
+                true => connect(&endpoint, SocketAddr::new(ip("10.77.0.1"), 9000)).await,
+                false => listener.accept().await.unwrap().0,
+            };
+            let (mut reader, mut writer) = stream.into_split();
+            let mut heard = Vec::new();
+            // A listening nc ends with what it hears.
+            reader.read_to_end(&mut heard).await.unwrap();
+            assert!(heard == content());
+            write_stream(&mut writer, 5, 500_000).await;
+            while nc.0.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let written = fs::read(path("heard")).unwrap();
+            let mut written = &written[..];
+            check_stream(&mut written, 5, 500_000).await;
         }
     });
 }

@@ -232,6 +232,29 @@ fn closed_windows_are_probed() {
     }
 }
 
+/// RFC 7323 §4.3: what is echoed is the time of the segment that the acknowledgement is for: of the
+/// first one that it acknowledges, and of none that came after a gap.
+#[test]
+fn timestamps_are_echoed() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK,TS val 2000000 ecr 0>
+        * > S. 0:0(0) ack 1 <TS val * ecr 2000000,...>
+        < . 1:1(0) ack 1 <TS val 2000001 ecr *>
+        < P. 1:1001(1000) ack 1 <TS val 2000010 ecr *>
+        * > . 1:1(0) ack 1001 <TS val * ecr 2000010>
+        < P. 2001:3001(1000) ack 1 <TS val 2000030 ecr *>
+        * > . 1:1(0) ack 1001 <TS val * ecr 2000010,...>
+        < P. 1001:2001(1000) ack 1 <TS val 2000040 ecr *>
+        * > . 1:1(0) ack 3001 <TS val * ecr 2000040>
+        read 3000
+        write 500
+        * > P. 1:501(500) ack 3001 <TS val * ecr 2000040>
+        < . 3001:3001(0) ack 501 <TS val 2000050 ecr *>
+        ",
+    );
+}
+
 /// RFC 7323 §5: a segment from the past is acknowledged and dropped.
 #[test]
 fn paws() {
