@@ -390,8 +390,8 @@ impl Player {
         self.sender.send_packet(&packet).unwrap();
     }
 
-    /// Where a segment is not as a line has it; empty when it is. Windows and the values of timestamps
-    /// are those of the subject.
+    /// Where a segment is not as a line has it; empty when it is. Windows and the values of
+    /// timestamps are those of the subject.
     fn difference(&self, arrival: &Arrival, spec: &SegmentSpec) -> String {
         let mut spec = spec.clone();
         spec.window = None;
