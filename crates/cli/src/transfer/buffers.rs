@@ -11,12 +11,17 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::pace::{Pace, write_all};
+use super::pages::{PAGE, Pages};
 use super::protocol::{HEAD, MAX_DATA, data_head};
+use super::starts::Starts;
 
 /// Bytes of one buffer: a data frame of the largest size.
 pub(crate) const BUFFER: usize = HEAD + MAX_DATA;
+/// What lies before a buffer, so that the content of its first frame begins a page.
+const LEAD: usize = PAGE - HEAD;
 /// Buffers of one transfer: one being filled, one being emptied, two between them.
 const BUFFERS: usize = 4;
 /// A data frame shorter than this waits for the next buffer instead of filling up the rest of one.
@@ -25,7 +30,7 @@ const LEAST_CHUNK: usize = 16 << 10;
 /// A buffer and how much of it is filled.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    bytes: Box<[u8]>,
+    pages: Pages,
     filled: usize,
     /// Those of `filled` that are content of files.
     content: usize,
@@ -34,14 +39,24 @@ pub(crate) struct Buffer {
 impl Buffer {
     fn new() -> Self {
         Self {
-            bytes: vec![0; BUFFER].into_boxed_slice(),
+            pages: Pages::new(LEAD + BUFFER),
             filled: 0,
             content: 0,
         }
     }
 
     pub(crate) fn filled(&self) -> &[u8] {
-        &self.bytes[..self.filled]
+        &self.pages[LEAD..][..self.filled]
+    }
+
+    fn free(&mut self) -> &mut [u8] {
+        &mut self.pages[LEAD + self.filled..]
+    }
+
+    /// Appends bytes, for which there must be room.
+    fn append(&mut self, bytes: &[u8]) {
+        self.free()[..bytes.len()].copy_from_slice(bytes);
+        self.filled += bytes.len();
     }
 }
 
@@ -81,8 +96,15 @@ pub(crate) fn silent(limit: Duration) -> io::Error {
     )
 }
 
+/// How long a large frame may wait to be complete before what is there of it is handed over.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Reads the stream into buffers until its end, an error, or `limit` without a byte; reports to the
 /// thread which. `listen` hears when waiting for bytes begins (true) and ends.
+///
+/// A large data frame comes whole and at the beginning of a buffer, where the stream is fast enough
+/// for that: its content is then one piece of memory that lies as in the file, and is hashed and
+/// written at once.
 pub(crate) async fn feed<R: AsyncRead + Unpin>(
     mut stream: R,
     full: mpsc::Sender<io::Result<Buffer>>,
@@ -90,18 +112,51 @@ pub(crate) async fn feed<R: AsyncRead + Unpin>(
     limit: Duration,
     listen: impl Fn(bool),
 ) {
+    let mut starts = Starts::default();
+    // What belongs into the next buffer.
+    let mut rest = Vec::new();
+    // Not a timer for each wait: to set one costs a system call.
+    let mut patience = tokio::time::interval_at(Instant::now() + PATIENCE, PATIENCE);
+    patience.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while let Some(mut buffer) = spent.recv().await {
-        listen(true);
-        let filled = tokio::time::timeout(limit, fill(&mut stream, &mut buffer)).await;
-        listen(false);
-        match filled.unwrap_or_else(|_| Err(silent(limit))) {
-            Ok(()) if buffer.filled == 0 => return,
-            Ok(()) => {
-                if full.send(Ok(buffer)).await.is_err() {
-                    return;
+        buffer.filled = 0;
+        buffer.append(&rest);
+        rest.clear();
+        let ended = loop {
+            let before = buffer.filled;
+            listen(true);
+            let filling = async {
+                tokio::select! {
+                    biased;
+                    filled = fill(&mut stream, &mut buffer) => Some(filled),
+                    _ = patience.tick(), if before >= HEAD => None,
+                }
+            };
+            let filled = tokio::time::timeout(limit, filling).await;
+            listen(false);
+            match filled.unwrap_or_else(|_| Some(Err(silent(limit)))) {
+                Some(Ok(())) if buffer.filled == before => break Some(Ok(())),
+                Some(Ok(())) => {}
+                Some(Err(error)) => break Some(Err(error)),
+                None => {
+                    starts.pass(buffer.filled());
+                    break None;
                 }
             }
-            Err(error) => {
+            let cut = starts.cut(buffer.filled());
+            if cut > 0 {
+                rest.extend_from_slice(&buffer.filled()[cut..]);
+                buffer.filled = cut;
+                break None;
+            }
+        };
+        if buffer.filled > 0 && full.send(Ok(buffer)).await.is_err() {
+            return;
+        }
+        match ended {
+            None => {}
+            Some(Ok(())) => return,
+            Some(Err(error)) => {
                 // The thread may be gone already; then nobody needs to know.
                 let _ = full.send(Err(error)).await;
                 return;
@@ -110,13 +165,13 @@ pub(crate) async fn feed<R: AsyncRead + Unpin>(
     }
 }
 
-/// Fills the buffer with what is there now; waits only for the first byte. Nothing at all is the
-/// end of the stream.
+/// Adds what is there now to the buffer; waits only for the first byte. Nothing at all is the end
+/// of the stream.
 async fn fill<R: AsyncRead + Unpin>(stream: &mut R, buffer: &mut Buffer) -> io::Result<()> {
-    buffer.filled = 0;
+    let before = buffer.filled;
     std::future::poll_fn(|cx| {
         loop {
-            let mut free = ReadBuf::new(&mut buffer.bytes[buffer.filled..]);
+            let mut free = ReadBuf::new(buffer.free());
             if free.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
@@ -124,7 +179,7 @@ async fn fill<R: AsyncRead + Unpin>(stream: &mut R, buffer: &mut Buffer) -> io::
                 Poll::Ready(Ok(())) if free.filled().is_empty() => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(())) => buffer.filled += free.filled().len(),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending if buffer.filled > 0 => return Poll::Ready(Ok(())),
+                Poll::Pending if buffer.filled > before => return Poll::Ready(Ok(())),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -240,9 +295,7 @@ impl Outgoing {
         let mut control = std::mem::take(&mut self.control);
         control.clear();
         encode(&mut control);
-        let buffer = self.with_room(control.len())?;
-        buffer.bytes[buffer.filled..][..control.len()].copy_from_slice(&control);
-        buffer.filled += control.len();
+        self.with_room(control.len())?.append(&control);
         self.control = control;
         Ok(())
     }
@@ -258,7 +311,7 @@ impl Outgoing {
             .unwrap_or(usize::MAX)
             .clamp(1, LEAST_CHUNK);
         let buffer = self.with_room(HEAD + least)?;
-        let free = &mut buffer.bytes[buffer.filled..];
+        let free = buffer.free();
         let most = usize::try_from(limit)
             .unwrap_or(usize::MAX)
             .min(free.len() - HEAD)
@@ -272,7 +325,7 @@ impl Outgoing {
         let start = buffer.filled + HEAD;
         buffer.filled = start + amount;
         buffer.content += amount;
-        Ok(Ok(&buffer.bytes[start..start + amount]))
+        Ok(Ok(&buffer.filled()[start..]))
     }
 
     /// Hands over what is collected.
@@ -334,3 +387,70 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
 
 /// How long a side may be idle before it says that it is alive.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a thread is handed of a stream into which `pieces` are written, each once the reader
+    /// waits: bytes, and where the first content of each buffer lies in its page.
+    async fn fed(pieces: &[&[u8]]) -> Vec<(Vec<u8>, usize)> {
+        let (mut near, far) = tokio::io::duplex(1 << 20);
+        let mut ring = Ring::new();
+        let feeding = feed(far, ring.full_in, ring.spent_out, HEARTBEAT, |_| ());
+        let writing = async {
+            for piece in pieces {
+                near.write_all(piece).await.unwrap();
+                // Virtual time goes on only while all of this waits.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            drop(near);
+        };
+        let reading = async {
+            let mut all = Vec::new();
+            while let Some(buffer) = ring.full_out.recv().await {
+                let buffer = buffer.unwrap();
+                let place = buffer.filled().as_ptr() as usize + HEAD;
+                all.push((buffer.filled().to_vec(), place % PAGE));
+                // The feeder may have ended.
+                let _ = ring.spent_in.send(buffer).await;
+            }
+            all
+        };
+        tokio::join!(feeding, writing, reading).2
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_frame_is_handed_over_whole_and_lies_as_in_the_file() {
+        let mut large = data_head(MAX_DATA).to_vec();
+        large.resize(BUFFER, 7);
+        let small = [&data_head(10)[..], &[1; 10]].concat();
+        // One small frame first, and the large ones in pieces that end anywhere.
+        let stream = [&small[..], &large, &large].concat();
+        let (first, rest) = stream.split_at(100_000);
+        let (second, third) = rest.split_at(200_000);
+        let handed = fed(&[first, second, third]).await;
+        let lens: Vec<_> = handed.iter().map(|(bytes, _)| bytes.len()).collect();
+        assert_eq!(lens, [small.len(), BUFFER, BUFFER]);
+        assert!(handed.iter().all(|(_, place)| *place == 0));
+        let bytes: Vec<_> = handed.into_iter().flat_map(|(bytes, _)| bytes).collect();
+        assert!(bytes == stream);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_that_comes_slowly_is_handed_over_in_pieces() {
+        let mut large = data_head(MAX_DATA).to_vec();
+        large.resize(BUFFER, 7);
+        let pieces: Vec<_> = large.chunks(1000).collect();
+        let handed = fed(&pieces).await;
+        assert!(handed.len() >= 3, "{}", handed.len());
+        let bytes: Vec<_> = handed.into_iter().flat_map(|(bytes, _)| bytes).collect();
+        assert!(bytes == large);
+        // A stream that ends within a frame is handed over as far as it came.
+        let handed = fed(&[&large[..5000], &large[..3]]).await;
+        assert_eq!(
+            handed.iter().map(|(bytes, _)| bytes.len()).sum::<usize>(),
+            5003
+        );
+    }
+}

@@ -5,9 +5,12 @@
 //! chunks is a subtree of it. So two sides can compare a file group by group and still end up with
 //! its ordinary hash.
 
+use std::io::{self, Read};
+
 use blake3::Hasher;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
+use super::pages::Pages;
 use super::protocol::{Hash, Value};
 
 /// Bytes of a group; the last one of a file may be shorter. What a receiver has of a group that is
@@ -26,6 +29,22 @@ pub(crate) fn value(number: u64, bytes: &[u8]) -> Value {
     let mut hasher = at(number);
     hasher.update(bytes);
     hasher.finalize_non_root()
+}
+
+/// The hash of all that `file` gives.
+pub(crate) fn hash_of(mut file: impl Read) -> io::Result<Hash> {
+    let mut hasher = Hasher::new();
+    let mut buffer = Pages::new(GROUP as usize);
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(*hasher.finalize().as_bytes()),
+            Ok(len) => {
+                hasher.update(&buffer[..len]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn at(number: u64) -> Hasher {

@@ -13,10 +13,12 @@ mod holes;
 mod listener;
 mod names;
 pub(crate) mod pace;
+mod pages;
 mod protocol;
 mod receiver;
 mod report;
 mod sender;
+mod starts;
 mod summary;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use super::refused::Refused;
 use super::staged::{Staged, permitted, set_modified};
 use super::store::Store;
 use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
+use crate::transfer::pages::Pages;
 use crate::transfer::protocol::{Hash, MAX_ASKED, MAX_HOLES, Refusal, Value, Violation};
 
 /// Groups behind a query whose values are kept: the sender compares two queries' groups while a
@@ -141,14 +142,15 @@ impl Content {
         let values = self.values(first, end.max(first));
         if let Ok(values) = &values {
             self.told.extend(values);
-            self.asked = first + values.len() as u64;
+            // Also where fewer are here, so that the next query follows this one.
+            self.asked = first.saturating_add(count.into());
         }
         Ok(values.map_err(|error| Refused::storage(&error)))
     }
 
     fn values(&self, first: u64, end: u64) -> io::Result<Vec<Value>> {
         let size = self.wanted.size.unwrap_or(0);
-        let mut buffer = vec![0; GROUP as usize];
+        let mut buffer = Pages::new(GROUP as usize);
         let mut values = Vec::with_capacity((end - first) as usize);
         for group in first..end {
             let at = group * GROUP;

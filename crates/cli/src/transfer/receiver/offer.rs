@@ -1,7 +1,7 @@
 //! Whether an offered file is wanted: what is there, and what may be done about it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::part;
 use super::refused::Refused;
 use super::reserved::Reservation;
 use super::staged::{permitted, set_modified};
-use crate::transfer::groups::GROUP;
+use crate::transfer::groups::{GROUP, hash_of};
 use crate::transfer::protocol::{Entry, Hash, Kept, MAX_HOLES, Modified, Refusal};
 
 /// A file whose content the sender is to send.
@@ -128,7 +128,7 @@ impl Cursor<'_> {
         let same_size = kind == FileType::RegularFile && entry.size.is_some() && entry.size == size;
         let is_same = same_size
             && match hash {
-                Some(hash) => hash_of(&self.dir, entry.name)
+                Some(hash) => hash_in(&self.dir, entry.name)
                     .map_err(|error| Refused::storage(&error))?
                     .is_some_and(|found| found == *hash),
                 None => is_same_time(entry.modified, modified),
@@ -207,18 +207,6 @@ pub(super) fn open_here(dir: &Dir, name: impl rustix::path::Arg) -> io::Result<O
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-fn hash_of(dir: &Arc<Dir>, name: &[u8]) -> io::Result<Option<Hash>> {
-    let Some(mut file) = open_here(dir, name)? else {
-        return Ok(None);
-    };
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Some(*hasher.finalize().as_bytes())),
-            len => {
-                hasher.update(&buffer[..len]);
-            }
-        }
-    }
+fn hash_in(dir: &Arc<Dir>, name: &[u8]) -> io::Result<Option<Hash>> {
+    open_here(dir, name)?.map(hash_of).transpose()
 }

@@ -1,6 +1,7 @@
 //! The content of files that the receiver wants: whole, or only the groups that differ from what it
 //! has.
 
+use std::collections::VecDeque;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -14,6 +15,7 @@ use super::progress::Progress;
 use crate::transfer::buffers::{Disconnected, Outgoing};
 use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
 use crate::transfer::holes::{allocated, next_extent};
+use crate::transfer::pages::Pages;
 use crate::transfer::protocol::{MAX_ASKED, MAX_HOLE, Modified, Request, Value};
 
 /// A file that was offered, and whose content may be asked for.
@@ -103,6 +105,7 @@ impl Contents<'_> {
         mut hasher: Option<&mut FileHasher>,
     ) -> Result<(), Stop> {
         let end = at + len;
+        self.begin_buffer(len)?;
         // Data up to the next hole.
         let mut run = if source.is_sparse { 0 } else { len };
         while at < end {
@@ -170,21 +173,24 @@ impl Contents<'_> {
                 listed / GROUP
             },
             asked: 0,
+            ends: VecDeque::new(),
+            known: 0,
             first: 0,
             values: Vec::new(),
         };
         // One is answered while another is on its way.
         self.ask(&mut queries)?;
         self.ask(&mut queries)?;
-        let mut buffer = vec![0; GROUP as usize];
+        let mut buffer = Pages::new(GROUP as usize);
         // Where the receiver expects the next bytes.
         let mut expected = 0;
         for group in 0..groups {
-            if group < queries.here && group % u64::from(MAX_ASKED) == 0 {
+            if group < queries.here && group == queries.known {
                 self.out.flush()?;
                 let answer = self.confirmations.values(source.index)?;
                 let (first, values) = answer.ok_or(Stop::Refused)?;
                 (queries.first, queries.values) = (first, values);
+                queries.known = queries.ends.pop_front().unwrap_or(queries.here);
                 self.ask(&mut queries)?;
             }
             let at = group * GROUP;
@@ -225,19 +231,30 @@ impl Contents<'_> {
     }
 
     fn ask(&mut self, queries: &mut Queries) -> Result<(), Disconnected> {
-        let left = queries.here - queries.asked;
-        let count = u16::try_from(left).unwrap_or(u16::MAX).min(MAX_ASKED);
+        let count = queries.next_count();
         if count == 0 {
             return Ok(());
         }
         let first = queries.asked;
         self.confirmations.ask(first, count);
         queries.asked += u64::from(count);
+        queries.ends.push_back(queries.asked);
         self.frame(&Request::Query { first, count })
+    }
+
+    /// `len` bytes of a file follow. A buffer that they fill has nothing before them: they lie in
+    /// it as in the file.
+    fn begin_buffer(&mut self, len: u64) -> Result<(), Disconnected> {
+        if len >= GROUP {
+            self.out.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Sends bytes that were read and hashed.
     fn bytes(&mut self, index: u64, mut bytes: &[u8]) -> Result<(), Stop> {
+        self.begin_buffer(bytes.len() as u64)?;
         while !bytes.is_empty() {
             if self.confirmations.is_settled(index) {
                 return Err(Stop::Refused);
@@ -319,12 +336,32 @@ struct Queries {
     here: u64,
     /// The next group to ask for.
     asked: u64,
+    /// Where the queries end whose answers were not taken yet.
+    ends: VecDeque<u64>,
+    /// Where the query ends whose answer was taken last.
+    known: u64,
     /// The first group of the latest answer.
     first: u64,
     values: Vec<Value>,
 }
 
+/// Groups of the first query, and of the last one.
+const FEW_ASKED: u64 = 32;
+
 impl Queries {
+    /// How many groups to ask for. While the receiver hashes the first groups, this side waits, and
+    /// while this side hashes the last ones, the receiver does: few there, and many between, so
+    /// that few answers have to cross a long path.
+    fn next_count(&self) -> u16 {
+        let left = self.here - self.asked;
+        let count = left
+            .div_ceil(2)
+            .min(self.asked / 2)
+            .clamp(FEW_ASKED, MAX_ASKED.into())
+            .min(left);
+        u16::try_from(count).unwrap_or(MAX_ASKED)
+    }
+
     fn value_of(&self, group: u64) -> Option<&Value> {
         let place = group.checked_sub(self.first)?;
         self.values.get(usize::try_from(place).ok()?)
@@ -368,5 +405,34 @@ pub(super) fn modified_of(metadata: &Metadata) -> Modified {
     Modified {
         seconds: metadata.mtime(),
         nanos: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_short_at_both_ends_and_ask_for_everything() {
+        for here in [1, 31, 32, 33, 100, 2048, 1 << 20] {
+            let mut queries = Queries {
+                here,
+                asked: 0,
+                ends: VecDeque::new(),
+                known: 0,
+                first: 0,
+                values: Vec::new(),
+            };
+            let mut counts = Vec::new();
+            while queries.next_count() > 0 {
+                counts.push(u64::from(queries.next_count()));
+                queries.asked += u64::from(queries.next_count());
+            }
+            assert_eq!(counts.iter().sum::<u64>(), here);
+            assert!(counts.iter().all(|count| *count <= MAX_ASKED.into()));
+            assert!(counts[0] <= FEW_ASKED && *counts.last().unwrap() <= FEW_ASKED);
+            let least = here / u64::from(MAX_ASKED);
+            assert!(counts.len() as u64 <= least + 12, "{counts:?}");
+        }
     }
 }

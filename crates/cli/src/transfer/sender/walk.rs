@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -17,10 +17,11 @@ use super::mirror::remove_extras;
 use super::options::{Links, Options, Source};
 use super::progress::Progress;
 use crate::transfer::buffers::{Disconnected, Outgoing};
+use crate::transfer::groups::hash_of;
 use crate::transfer::holes::allocated;
 use crate::transfer::names;
 use crate::transfer::protocol::{
-    Entry, Hash, MAX_DEPTH, MAX_OFFERED, MAX_TARGET, Modified, NameRules, Request,
+    Entry, MAX_DEPTH, MAX_OFFERED, MAX_TARGET, Modified, NameRules, Request,
 };
 
 /// Files that are offered before the first of them is answered: no round trip a file. The protocol
@@ -260,7 +261,11 @@ impl Walker<'_> {
         if has_names && let Some(first) = self.named.get(&key).copied() {
             return self.further_name(first, path, name, metadata);
         }
-        let hash = match self.options.checksum.then(|| hash_of(path)) {
+        let hash = match self
+            .options
+            .checksum
+            .then(|| File::open(path).and_then(hash_of))
+        {
             None => None,
             Some(Ok(hash)) => Some(hash),
             Some(Err(error)) => {
@@ -362,12 +367,6 @@ impl Walker<'_> {
             Verdict::Wanted(_) => self.contents.standard_input(index),
         }
     }
-}
-
-fn hash_of(path: &Path) -> io::Result<Hash> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(std::fs::File::open(path)?)?;
-    Ok(*hasher.finalize().as_bytes())
 }
 
 fn describe<'a>(name: &'a OsStr, metadata: &Metadata, size: Option<u64>) -> Entry<'a> {

@@ -59,6 +59,17 @@ fn groups_that_are_here_need_not_come() {
 }
 
 #[test]
+fn queries_follow_each_other_where_fewer_groups_are_here_than_were_asked_for() {
+    let (_scratch, mut content) = content(3 * GROUP);
+    assert_eq!(content.query(0, 2).unwrap().unwrap().len(), 2);
+    assert_eq!(content.query(2, 2).unwrap().unwrap().len(), 1);
+    assert_eq!(content.query(4, 2).unwrap().unwrap().len(), 0);
+    content.seek(3).unwrap();
+    content.data(&bytes(SIZE)[3 * GROUP as usize..]).unwrap();
+    assert!(content.end(hash()).is_ok());
+}
+
+#[test]
 fn a_part_that_is_complete_needs_nothing_but_the_hash() {
     let (_scratch, mut complete) = content(SIZE);
     assert_eq!(complete.query(0, 128).unwrap().unwrap().len(), 6);
