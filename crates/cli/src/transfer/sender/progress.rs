@@ -1,7 +1,8 @@
 //! What a sender shows while it works: a bar on a terminal, messages, lists, and events in JSON.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ struct Counters {
     now: Mutex<Current>,
     /// Since there was a connection for the first time.
     began: OnceLock<Instant>,
+    /// Nothing more is told: the summary is the last line.
+    ended: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -80,6 +83,7 @@ impl Progress {
                 reconnecting: false,
             }),
             began: OnceLock::new(),
+            ended: AtomicBool::new(false),
         };
         Self {
             bar,
@@ -216,6 +220,14 @@ impl Progress {
 
     /// Prints a progress event as JSON. A closed output is noticed at the end.
     fn tell(&self) {
+        let _ = with_stdout(|out| self.tell_to(out));
+    }
+
+    fn tell_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        // Asked while the output is locked: either this line is out, or the summary is the last.
+        if self.shown.ended.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let all = self.shown.all_files.load(Ordering::Relaxed);
         let now = self.now();
         let event = Event {
@@ -227,14 +239,13 @@ impl Progress {
             silent_seconds: now.heard.elapsed().as_secs_f64(),
             reconnecting: now.reconnecting,
         };
-        let _ = with_stdout(|out| {
-            serde_json::to_writer(&mut *out, &event)?;
-            writeln!(out)
-        });
+        serde_json::to_writer(&mut *out, &event)?;
+        writeln!(out)
     }
 
-    /// Clears the progress bar.
+    /// Clears the progress bar; no event follows.
     pub(crate) fn finish(&self) {
+        self.shown.ended.store(true, Ordering::Release);
         self.bar.finish_and_clear();
     }
 
@@ -252,6 +263,20 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_event_follows_the_end() {
+        let progress = Progress::hidden();
+        let mut out = Vec::new();
+        progress.tell_to(&mut out).unwrap();
+        let event: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(event["event"], "progress");
+        out.clear();
+        // An event may be on its way to another thread then.
+        progress.finish();
+        progress.tell_to(&mut out).unwrap();
+        assert!(out.is_empty());
+    }
 
     #[test]
     fn silence_and_reconnection_are_told() {
