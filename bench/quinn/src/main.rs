@@ -3,9 +3,11 @@
 //! Tuned to quinn's advantage: the fastest cryptography, full datagrams from the first, windows
 //! that never limit.
 //!
-//! `receiver [BIND [OMIT-MILLISECONDS]]` prints where it listens and its certificate, and after the
-//! transfer what came, without the first so many milliseconds. `sender MILLISECONDS ADDRESS
-//! CERTIFICATE [cubic|bbr [ack-frequency]]` sends for that long.
+//! `receiver [BIND [OMIT-MILLISECONDS [defaults]]]` prints where it listens and its certificate,
+//! and after the transfer what came, without the first so many milliseconds. `sender MILLISECONDS
+//! ADDRESS CERTIFICATE [cubic|bbr] [ack-frequency|rare-acks] [defaults] [omit=MILLISECONDS]` sends
+//! for that long; with `omit` it first prints what the connection was like after that time.
+//! `defaults` leaves windows and datagrams as quinn has them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use quinn::congestion::{BbrConfig, CubicConfig};
 use quinn::{
-    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
-    TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionStats, Endpoint, EndpointConfig,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
@@ -33,54 +35,80 @@ fn main() {
     let milliseconds = |text: &str| Duration::from_millis(text.parse().expect("milliseconds"));
     runtime.block_on(async {
         match args[..] {
-            ["receiver"] => receive(LOOPBACK, Duration::ZERO).await,
-            ["receiver", bind] => receive(bind, Duration::ZERO).await,
-            ["receiver", bind, omit] => receive(bind, milliseconds(omit)).await,
+            ["receiver"] => receive(LOOPBACK, Duration::ZERO, transport(&[])).await,
+            ["receiver", bind] => receive(bind, Duration::ZERO, transport(&[])).await,
+            ["receiver", bind, omit, ref options @ ..] => {
+                receive(bind, milliseconds(omit), transport(options)).await;
+            }
             ["sender", time, address, certificate, ref options @ ..] => {
                 let address = address.parse().expect("an address");
+                let (omit, options): (Vec<&str>, Vec<&str>) =
+                    options.iter().partition(|option| option.starts_with("omit="));
+                let omit = omit.first().and_then(|omit| omit.strip_prefix("omit="));
                 let bind = match address {
                     SocketAddr::V4(address) if address.ip().is_loopback() => LOOPBACK,
                     SocketAddr::V4(_) => "0.0.0.0:0",
                     SocketAddr::V6(_) => "[::]:0",
                 };
-                let transport = transport(options);
-                send(milliseconds(time), endpoint(bind, None), address, certificate, transport)
-                    .await;
+                let sending = Sending {
+                    time: milliseconds(time),
+                    watched_from: omit.map(milliseconds),
+                    transport: transport(&options),
+                };
+                send(sending, endpoint(bind, None), address, certificate).await;
             }
             _ => panic!(
-                "receiver [BIND [OMIT]], or sender MILLISECONDS ADDRESS CERTIFICATE [cubic|bbr [ack-frequency]]"
+                "receiver [BIND [OMIT [defaults]]], or sender MILLISECONDS ADDRESS CERTIFICATE [cubic|bbr] \
+                 [ack-frequency|rare-acks] [defaults] [omit=MILLISECONDS]"
             ),
         }
     });
 }
 
+/// Packets that a receiver is asked to leave without an acknowledgement of their own. quinn's
+/// default is 1, with which the extension changes nothing.
+const THRESHOLD: u32 = 10;
+
+/// No count of packets asks for an acknowledgement, only time does.
+const NO_THRESHOLD: u32 = 1 << 20;
+
+/// Time between acknowledgements in that case: TACK's period at a round-trip time of 80 ms.
+const RARE: Duration = Duration::from_millis(20);
+
 fn transport(options: &[&str]) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
-    transport
-        .initial_mtu(DATAGRAM)
-        .min_mtu(DATAGRAM)
-        .mtu_discovery_config(None)
-        .stream_receive_window(VarInt::from_u32(WINDOW))
-        .receive_window(VarInt::from_u32(WINDOW))
-        .send_window(u64::from(WINDOW));
-    match options {
-        [] => {}
-        ["cubic", rest @ ..] | ["bbr", rest @ ..] => {
-            if options[0] == "bbr" {
-                transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
-            } else {
+    if !options.contains(&"defaults") {
+        transport
+            .initial_mtu(DATAGRAM)
+            .min_mtu(DATAGRAM)
+            .mtu_discovery_config(None)
+            .stream_receive_window(VarInt::from_u32(WINDOW))
+            .receive_window(VarInt::from_u32(WINDOW))
+            .send_window(u64::from(WINDOW));
+    }
+    // draft-ietf-quic-ack-frequency
+    let mut frequency = AckFrequencyConfig::default();
+    for option in options {
+        match *option {
+            "defaults" => {}
+            "cubic" => {
                 transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
             }
-            match rest {
-                [] => {}
-                // draft-ietf-quic-ack-frequency, with quinn's own choice of frequency.
-                ["ack-frequency"] => {
-                    transport.ack_frequency_config(Some(AckFrequencyConfig::default()));
-                }
-                _ => panic!("expected ack-frequency, got {rest:?}"),
+            "bbr" => {
+                transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
             }
+            "ack-frequency" => {
+                frequency.ack_eliciting_threshold(VarInt::from_u32(THRESHOLD));
+                transport.ack_frequency_config(Some(frequency.clone()));
+            }
+            "rare-acks" => {
+                frequency
+                    .ack_eliciting_threshold(VarInt::from_u32(NO_THRESHOLD))
+                    .max_ack_delay(Some(RARE));
+                transport.ack_frequency_config(Some(frequency.clone()));
+            }
+            _ => panic!("expected cubic, bbr, ack-frequency, rare-acks or defaults, got {option}"),
         }
-        _ => panic!("expected cubic or bbr, got {options:?}"),
     }
     Arc::new(transport)
 }
@@ -92,7 +120,7 @@ fn endpoint(bind: &str, server: Option<ServerConfig>) -> Endpoint {
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
 }
 
-async fn receive(bind: &str, omit: Duration) {
+async fn receive(bind: &str, omit: Duration, transport: Arc<TransportConfig>) {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let certificate = key.cert.der().clone();
     let hex: String = certificate
@@ -102,7 +130,7 @@ async fn receive(bind: &str, omit: Duration) {
     let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
     let mut server =
         ServerConfig::with_single_cert(vec![certificate], private.into()).expect("a configuration");
-    server.transport_config(transport(&[]));
+    server.transport_config(transport);
     let endpoint = endpoint(bind, Some(server));
     println!("{} {hex}", endpoint.local_addr().expect("an address"));
 
@@ -116,8 +144,9 @@ async fn receive(bind: &str, omit: Duration) {
     let mut bytes = 0;
     let start = Instant::now();
     let (mut counted, mut last) = (start, start);
-    // The cheapest way that quinn has to read: no copy.
-    while let Some(chunk) = stream.read_chunk(usize::MAX, true).await.expect("bytes") {
+    // The cheapest way that quinn has to read: no copy. In whatever order they come: otherwise bytes
+    // that came while a packet was missing would count when it comes, after what is omitted.
+    while let Some(chunk) = stream.read_chunk(usize::MAX, false).await.expect("bytes") {
         last = Instant::now();
         if last.duration_since(start) < omit {
             counted = last;
@@ -130,13 +159,16 @@ async fn receive(bind: &str, omit: Duration) {
     endpoint.wait_idle().await;
 }
 
-async fn send(
+/// How to send.
+struct Sending {
     time: Duration,
-    endpoint: Endpoint,
-    address: SocketAddr,
-    hex: &str,
+    /// From when on to say what the connection is like.
+    watched_from: Option<Duration>,
     transport: Arc<TransportConfig>,
-) {
+}
+
+async fn send(sending: Sending, endpoint: Endpoint, address: SocketAddr, hex: &str) {
+    let time = sending.time;
     let digits: Vec<u8> = hex
         .bytes()
         .map(|digit| (digit as char).to_digit(16).expect("hex") as u8)
@@ -151,7 +183,7 @@ async fn send(
         .expect("a certificate");
     let mut client =
         ClientConfig::with_root_certificates(Arc::new(roots)).expect("a configuration");
-    client.transport_config(transport);
+    client.transport_config(sending.transport);
     let connection = endpoint
         .connect_with(client, address, "localhost")
         .expect("a connection")
@@ -160,6 +192,9 @@ async fn send(
     let mut stream = connection.open_uni().await.expect("a stream");
     let block = vec![0x5a; 256 << 10];
     let start = Instant::now();
+    let watched = sending
+        .watched_from
+        .map(|from| tokio::spawn(watch(connection.clone(), from, time)));
     let mut bytes = 0;
     while start.elapsed() < time {
         stream.write_all(&block).await.expect("room");
@@ -168,7 +203,44 @@ async fn send(
     stream.finish().expect("an end");
     // The receiver closes when it has everything.
     connection.closed().await;
+    if let Some(watched) = watched {
+        println!("{}", watched.await.expect("no panic"));
+    }
     print_result(bytes, start.elapsed());
+}
+
+/// What the connection is like between two instants after now: `PATH` with the means of its
+/// smoothed round-trip time (microseconds), of its congestion window (bytes) and of the rate that
+/// this window permits (bits a second), then packets sent and lost, times that flow control held a
+/// frame back, and acknowledgements received.
+async fn watch(connection: Connection, from: Duration, until: Duration) -> String {
+    const STEP: Duration = Duration::from_millis(10);
+    let start = Instant::now();
+    tokio::time::sleep(from).await;
+    let first = connection.stats();
+    let (mut count, mut rtt, mut window, mut rate) = (0.0, 0.0, 0.0, 0.0);
+    let mut last = first;
+    while start.elapsed() < until && connection.close_reason().is_none() {
+        last = connection.stats();
+        let (seconds, bytes) = (last.path.rtt.as_secs_f64(), last.path.cwnd as f64);
+        count += 1.0;
+        rtt += seconds;
+        window += bytes;
+        rate += bytes * 8.0 / seconds;
+        tokio::time::sleep(STEP).await;
+    }
+    let blocked =
+        |stats: &ConnectionStats| stats.frame_tx.data_blocked + stats.frame_tx.stream_data_blocked;
+    format!(
+        "PATH {} {} {} {} {} {} {}",
+        rtt / count * 1e6,
+        window / count,
+        rate / count,
+        last.path.sent_packets - first.path.sent_packets,
+        last.path.lost_packets - first.path.lost_packets,
+        blocked(&last) - blocked(&first),
+        last.frame_rx.acks - first.frame_rx.acks,
+    )
 }
 
 fn print_result(bytes: u64, time: Duration) {

@@ -17,6 +17,24 @@ pub fn request() -> io::Result<()> {
     system::request()
 }
 
+/// Lets this thread run as ordinary ones do, also if it has inherited real-time priority. It is one
+/// system call, which takes no lock and allocates nothing.
+#[cfg(target_os = "linux")]
+pub fn leave() {
+    // Where this thread has no such priority, there is nothing to change.
+    let priority: libc::c_int = 0;
+    // SAFETY: the call reads one integer, which outlives it, and touches no memory of ours.
+    #[expect(unsafe_code, reason = "no safe wrapper of this call exists")]
+    let _unchanged = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            libc::SCHED_OTHER,
+            &raw const priority,
+        )
+    };
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::io;
@@ -96,6 +114,10 @@ mod tests {
                     let thread = thread.unwrap().file_name();
                     assert_eq!(policy(thread.to_str().unwrap()), "2", "SCHED_RR");
                 }
+                super::leave();
+                let own = std::fs::read_link("/proc/thread-self").unwrap();
+                let own = own.file_name().unwrap();
+                assert_eq!(policy(own.to_str().unwrap()), "0", "SCHED_OTHER");
             }
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
         }

@@ -91,18 +91,7 @@ pub fn die_with_parent(command: &mut Command) {
 /// thread that starts it has real-time priority.
 pub fn with_ordinary_priority(command: &mut Command) {
     let lower = || {
-        // Where this thread has no such priority, there is nothing to change.
-        let priority: libc::c_int = 0;
-        // SAFETY: the call reads one integer, which outlives it, and touches no memory of ours.
-        #[expect(unsafe_code, reason = "no safe wrapper of this call exists")]
-        let _unchanged = unsafe {
-            libc::syscall(
-                libc::SYS_sched_setscheduler,
-                0,
-                libc::SCHED_OTHER,
-                &raw const priority,
-            )
-        };
+        crate::realtime::leave();
         Ok(())
     };
     // SAFETY: as above: one system call, without locks and memory.

@@ -39,7 +39,7 @@ pub use entry::Entry;
 pub use export::{ExportError, Format, export};
 pub use figure::{Depth, Extent, Figure, Outcome, Paper, Plot, Table};
 pub use figures::{FIGURES, REAL_TIME};
-pub use measure::{Measure, Stack, Values};
+pub use measure::{Measure, Receiver, Stack, Tuning, Values};
 pub use page::page;
 pub use point::{CODE_VERSION, Cell, Point};
 pub use recorded::{Recorded, RecordedError};

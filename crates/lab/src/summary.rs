@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::claim::{Claim, Verdict};
 use crate::entry::Entry;
+use crate::figure::Table;
 use crate::point::CODE_VERSION;
 
 /// `claims.csv`: a row for each claim of each figure that was measured, in reading order. `figure`,
@@ -114,11 +115,43 @@ pub fn markdown(entries: &[Entry]) -> String {
                 cell(&claim.ours)
             );
         }
+        // Nobody gets the same numbers again from runs in real time, so they stand here too.
+        let tables = outcome.tables().filter(|_| entry.figure.is_real_time());
+        for table in tables {
+            write_table(&mut text, table);
+        }
         for note in &outcome.notes {
             let _ = writeln!(text, "\n{note}");
         }
     }
     text
+}
+
+fn write_table(text: &mut String, table: &Table) {
+    if !table.part.is_empty() {
+        let _ = write!(text, "\n{}:\n", sentence(table.part));
+    }
+    let row = |cells: &[String]| {
+        let cells: Vec<_> = cells.iter().map(|it| cell(it)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    text.push('\n');
+    text.push_str(&row(&table.head));
+    text.push_str(&row(&vec!["---".to_owned(); table.head.len()]));
+    for cells in &table.rows {
+        text.push_str(&row(cells));
+    }
+}
+
+/// With a capital letter at the front.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(letters)
+        .collect()
 }
 
 fn claims(entry: &Entry) -> impl Iterator<Item = &Claim> {
@@ -133,7 +166,7 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Depth, FIGURES, Outcome};
+    use crate::{Depth, FIGURES, Outcome, REAL_TIME};
 
     fn entries() -> [Entry; 2] {
         let claims = vec![
@@ -190,6 +223,25 @@ mod tests {
         assert_eq!(reasons[..5], ["", "air, and noise", "", "", "not the air"]);
         assert!(reasons[5].starts_with("By its mean"));
         assert_eq!(&rows[0][1], "tack lab run 1 --quick");
+    }
+
+    #[test]
+    fn numbers_of_runs_in_real_time_are_in_the_document() {
+        let [mut entry, _] = entries();
+        let mut table = Table::new(["path", "Mbit/s"]);
+        table.row(["a|b".into(), "1".into()]);
+        table.part = "the rest";
+        let numbers = Table::new(["path"]);
+        entry.outcome = Some(Outcome {
+            numbers,
+            further: vec![table],
+            ..Outcome::default()
+        });
+        let text =
+            "| path |\n| --- |\n\nThe rest:\n\n| path | Mbit/s |\n| --- | --- |\n| a\\|b | 1 |\n";
+        assert!(!markdown(&[entry.clone()]).contains(text));
+        entry.figure = REAL_TIME[0];
+        assert!(markdown(&[entry]).contains(text));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Bridge {
             inbox: Vec::new(),
             outgoing: Vec::new(),
             receive_offload: settings.receive_offload,
-            connections: Connections::new(settings.max_flows),
+            connections: Connections::new(settings.max_flows, settings.small_datagram),
             meter: Meter::new(),
             entries: Meter::new(),
             dropped: Dropped::default(),

@@ -37,6 +37,8 @@ struct Connection {
 pub(super) struct Connections {
     table: BTreeMap<Ends, Connection>,
     most: usize,
+    /// Longest datagram of an unknown flow that counts as an acknowledgement.
+    small: usize,
     /// Connections there ever were.
     pub(super) seen: u64,
     /// From stations, and from the server.
@@ -45,11 +47,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Counts at most `most` connections apart.
-    pub(super) fn new(most: usize) -> Self {
+    /// Counts at most `most` connections apart. Datagrams of up to `small` bytes count as
+    /// acknowledgements where nothing else says what they are.
+    pub(super) fn new(most: usize, small: usize) -> Self {
         Self {
             table: BTreeMap::new(),
             most: most.max(1),
+            small,
             seen: 0,
             up: Totals::default(),
             down: Totals::default(),
@@ -62,10 +66,11 @@ impl Connections {
 
     /// A packet of host `from` enters the model: it is counted, and told what it is.
     pub(super) fn enter(&mut self, now: Instant, from: usize, packet: &mut Packet) {
+        let small = self.small;
         let (content, counting) = match self.find(now, packet) {
             Some((connection, is_up)) => {
                 let counting = connection.counting;
-                let content = content(counting, packet);
+                let content = content(counting, packet, small);
                 let totals = if is_up {
                     &mut connection.up
                 } else {
@@ -235,9 +240,13 @@ fn ends(packet: &Packet) -> Option<(Ends, bool)> {
     Some((ends, is_up))
 }
 
-fn content(counting: Counting, packet: &Packet) -> Content {
+fn content(counting: Counting, packet: &Packet, small: usize) -> Content {
     if packets::protocol(packet) != PROTOCOL_TCP {
-        return counting.content(&packet.payload);
+        return match counting {
+            Counting::Size if packet.payload.len() <= small => Content::Ack,
+            Counting::Size => Content::Data,
+            Counting::Tcp => counting.content(&packet.payload),
+        };
     }
     let Some((header, payload)) = packet.tcp() else {
         return Content::Malformed;

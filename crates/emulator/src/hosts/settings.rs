@@ -6,6 +6,8 @@ use std::time::Duration;
 use tack_io::namespace::Namespace;
 use tack_sim::{Network, Scenario};
 
+use crate::content::SMALL;
+
 /// Bits of the network that all hosts share, by family.
 pub(super) const PREFIX_V4: u8 = 16;
 pub(super) const PREFIX_V6: u8 = 112;
@@ -31,6 +33,10 @@ pub struct HostSettings {
     /// How many connections and flows of UDP are counted apart at a time; when there are more, the
     /// one that was silent for longest is forgotten. Default 256.
     pub max_flows: usize,
+    /// Longest payload of a datagram that counts as an acknowledgement in a flow of UDP whose
+    /// content is unknown, bytes. Default [`SMALL`]. Acknowledgements of QUIC are longer when much
+    /// was lost: they list what came.
+    pub small_datagram: usize,
     /// Whether hosts have generic receive offload: the frames of a PPDU come to their host at its
     /// end, all at once, and its kernel sees segments of one connection among them as one packet.
     /// Otherwise each frame comes when it ends, alone. Default true.
@@ -47,6 +53,7 @@ impl HostSettings {
             scenario,
             mtu: 1_500,
             max_flows: 256,
+            small_datagram: SMALL,
             receive_offload: true,
             sample_interval: Duration::from_millis(100),
         }

@@ -4,52 +4,68 @@
 /// the stack has a choice, the acknowledgement policy are those of the scenario's first flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// The kernel's TCP, with generic receive offload, or with each frame alone and without
-    /// compression of SACKs.
-    Kernel {
-        /// Whether segments that come together are one packet to TCP.
-        receive_offload: bool,
-    },
-    /// quinn, with or without the ACK-frequency extension of QUIC.
-    Quinn {
-        /// Whether the sender asks for fewer acknowledgements.
-        ack_frequency: bool,
-    },
+    /// The kernel's TCP, with a receiving host like this.
+    Kernel(Receiver),
+    /// quinn, configured like this.
+    Quinn(Tuning),
     /// This project's.
     Tack,
 }
 
+/// A host and a program that receive by the kernel's TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// Generic receive offload: segments that come together are one packet to TCP. The program is
+    /// iperf3, which reads whenever something has come.
+    Offloaded,
+    /// Each frame is a packet of its own. SACKs are not compressed, and acknowledgements of
+    /// segments that waited for the program to release the socket are not deferred: nothing that
+    /// the kernel lets one turn off saves an acknowledgement. iperf3.
+    Plain,
+    /// As [`Receiver::Plain`], but the program reads every 20 ms, so that it hardly ever holds the
+    /// socket when a segment comes.
+    SeldomRead,
+}
+
+/// How quinn is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    /// Windows of 16 MiB and full datagrams from the first.
+    Wide,
+    /// [`Tuning::Wide`], and the sender asks for an acknowledgement of every eleventh packet by the
+    /// ACK-frequency extension.
+    AckFrequency,
+    /// [`Tuning::Wide`], and the sender asks for an acknowledgement every 20 ms, as many as TACK
+    /// sends at a round-trip time of 80 ms.
+    RareAcks,
+    /// As quinn comes: a window of 1.25 MB for a stream, datagrams of 1,200 bytes until a larger
+    /// size has been found.
+    Defaults,
+}
+
 impl Stack {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Kernel {
-            receive_offload: true,
-        },
-        Self::Kernel {
-            receive_offload: false,
-        },
-        Self::Quinn {
-            ack_frequency: false,
-        },
-        Self::Quinn {
-            ack_frequency: true,
-        },
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Kernel(Receiver::Offloaded),
+        Self::Kernel(Receiver::Plain),
+        Self::Kernel(Receiver::SeldomRead),
+        Self::Quinn(Tuning::Wide),
+        Self::Quinn(Tuning::AckFrequency),
+        Self::Quinn(Tuning::RareAcks),
+        Self::Quinn(Tuning::Defaults),
         Self::Tack,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Kernel {
-                receive_offload: true,
-            } => "real-time kernel",
-            Self::Kernel {
-                receive_offload: false,
-            } => "real-time kernel without receive offload",
-            Self::Quinn {
-                ack_frequency: false,
-            } => "real-time quinn",
-            Self::Quinn {
-                ack_frequency: true,
-            } => "real-time quinn with ack-frequency",
+            Self::Kernel(Receiver::Offloaded) => "real-time kernel",
+            Self::Kernel(Receiver::Plain) => "real-time kernel without receive offload",
+            Self::Kernel(Receiver::SeldomRead) => {
+                "real-time kernel without receive offload, seldom read"
+            }
+            Self::Quinn(Tuning::Wide) => "real-time quinn",
+            Self::Quinn(Tuning::AckFrequency) => "real-time quinn with ack-frequency",
+            Self::Quinn(Tuning::RareAcks) => "real-time quinn with rare acknowledgements",
+            Self::Quinn(Tuning::Defaults) => "real-time quinn as it comes",
             Self::Tack => "real-time tack",
         }
     }

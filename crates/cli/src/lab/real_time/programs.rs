@@ -1,0 +1,208 @@
+//! The programs of a run: both ends of a download, each on its host.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tack_emulator::Host;
+use tack_io::namespace::Namespace;
+use tack_io::within;
+use tack_lab::{Receiver, Stack, Tuning};
+
+use super::outcome::Outcome;
+use super::plan::{Plan, Trouble};
+use super::seldom;
+
+/// How long a run may take beyond its own time.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The most that buffers of TCP hold: several times what any of the paths does.
+const BUFFER: &str = "67108864";
+
+/// What a buffer of TCP begins with, unless its program reads seldom.
+const FIRST_BUFFER: &str = "131072";
+
+/// Time that a receiving program has to listen.
+const LISTENING: Duration = Duration::from_millis(300);
+
+/// Seconds between looks at the sender's window.
+const INTERVAL: &str = "0.1";
+
+/// A program under way; killed when dropped.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+impl Program {
+    /// What it has printed when it has ended.
+    fn finish(mut self, limit: Duration) -> Result<String, Trouble> {
+        let mut stdout = self.0.stdout.take();
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            if let Some(stdout) = &mut stdout {
+                let _cut = stdout.read_to_string(&mut text);
+            }
+            text
+        });
+        let step = Duration::from_millis(20);
+        let mut waited = Duration::ZERO;
+        while !reading.is_finished() {
+            if waited > limit {
+                return Err(Trouble::Failed(format!(
+                    "a program took more than {limit:?}"
+                )));
+            }
+            std::thread::sleep(step);
+            waited += step;
+        }
+        reading
+            .join()
+            .map_err(|_| Trouble::Failed("a reader ended by a panic".into()))
+    }
+}
+
+/// Both ends of a download.
+pub(super) struct Pair<'a> {
+    pub(super) server: &'a Host,
+    pub(super) station: &'a Host,
+}
+
+impl Pair<'_> {
+    /// Moves bytes from the server to the station. Leaves the thread in a host's namespace.
+    pub(super) fn download(&self, plan: &Plan, program: &Path) -> Result<Outcome, Trouble> {
+        for host in [self.server, self.station] {
+            enter(&host.namespace)?;
+            // Buffers that do not limit, as the others have.
+            let first = match plan.stack {
+                Stack::Kernel(Receiver::SeldomRead) => BUFFER,
+                _ => FIRST_BUFFER,
+            };
+            set("tcp_rmem", &format!("4096 {first} {BUFFER}"))?;
+            set("tcp_wmem", &format!("4096 {FIRST_BUFFER} {BUFFER}"))?;
+        }
+        if let Stack::Kernel(Receiver::Plain | Receiver::SeldomRead) = plan.stack {
+            // Each segment out of order is acknowledged, as RFC 5681 §4.2 has it, and not up to 44
+            // of them at once. The thread is at the station.
+            set("tcp_comp_sack_nr", "0")?;
+            // Only since Linux 6.7; kernels before it defer nothing.
+            let _older = set("tcp_backlog_ack_defer", "0");
+        }
+        match plan.stack {
+            Stack::Kernel(Receiver::SeldomRead) => {
+                seldom::download(self.server, self.station, plan).map(Outcome::of)
+            }
+            Stack::Kernel(_) => self.iperf3(plan, program),
+            Stack::Quinn(tuning) => self.quinn(plan, program, tuning),
+            Stack::Tack => self.tack(plan, program),
+        }
+    }
+
+    fn iperf3(&self, plan: &Plan, program: &Path) -> Result<Outcome, Trouble> {
+        let mut receiver = Command::new(program);
+        receiver.args(["-s", "-1"]);
+        let _receiver = start(&self.station.namespace, &mut receiver)?;
+        std::thread::sleep(LISTENING);
+        let mut sender = Command::new(program);
+        sender
+            .args(["-J", "-i", INTERVAL, "-c"])
+            .arg(self.station.ipv4.to_string())
+            .args(["-C", &plan.congestion])
+            .args(["-t", &plan.length.as_secs_f64().ceil().to_string()])
+            .args(["-O", &plan.omit.as_secs_f64().ceil().to_string()]);
+        let sender = start(&self.server.namespace, &mut sender)?;
+        Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)
+    }
+
+    fn tack(&self, plan: &Plan, program: &Path) -> Result<Outcome, Trouble> {
+        let mut receiver = Command::new(program);
+        receiver
+            .args(["perf", "--server", "--one-off", "--insecure", "--listen"])
+            .arg(format!("{}:7779", self.station.ipv4));
+        let _receiver = start(&self.station.namespace, &mut receiver)?;
+        std::thread::sleep(LISTENING);
+        let mut sender = Command::new(program);
+        sender
+            .args(["perf", "--insecure", "--json=iperf3", "-i", INTERVAL, "-c"])
+            .arg(format!("{}:7779", self.station.ipv4))
+            .args(["-C", &plan.congestion])
+            .args(["--ack", &plan.ack, "--coalesce", "off", "-w", "64M"])
+            .args(["-t", &format!("{}ms", plan.length.as_millis())])
+            .args(["-O", &format!("{}ms", plan.omit.as_millis())]);
+        let sender = start(&self.server.namespace, &mut sender)?;
+        Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)
+    }
+
+    fn quinn(&self, plan: &Plan, program: &Path, tuning: Tuning) -> Result<Outcome, Trouble> {
+        let windows = (tuning == Tuning::Defaults).then_some("defaults");
+        let acks = match tuning {
+            Tuning::Wide | Tuning::Defaults => None,
+            Tuning::AckFrequency => Some("ack-frequency"),
+            Tuning::RareAcks => Some("rare-acks"),
+        };
+        let omit = plan.omit.as_millis().to_string();
+        let mut receiver = Command::new(program);
+        receiver
+            .arg("receiver")
+            .arg(format!("{}:0", self.station.ipv4))
+            .arg(&omit)
+            .args(windows);
+        let mut receiver = start(&self.station.namespace, &mut receiver)?;
+        let output = receiver.0.stdout.take();
+        let mut lines = BufReader::new(output.ok_or_else(|| Trouble::no("output"))?);
+        let mut line = String::new();
+        lines
+            .read_line(&mut line)
+            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        let mut sender = Command::new(program);
+        sender
+            .arg("sender")
+            .arg((plan.omit + plan.length).as_millis().to_string())
+            .args(line.split_whitespace())
+            .arg(&plan.congestion)
+            .args(acks)
+            .args(windows)
+            .arg(format!("omit={omit}"));
+        let sender = start(&self.server.namespace, &mut sender)?;
+        let sent = sender.finish(plan.omit + plan.length + PATIENCE)?;
+        let mut line = String::new();
+        lines
+            .read_line(&mut line)
+            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        Outcome::of_quinn(&sent, &line)
+    }
+}
+
+/// Sets a variable of TCP in this thread's namespace.
+fn set(name: &str, value: &str) -> Result<(), Trouble> {
+    std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
+        .map_err(|error| Trouble::Failed(format!("{name}: {error}")))
+}
+
+fn enter(namespace: &Namespace) -> Result<(), Trouble> {
+    namespace
+        .enter()
+        .map_err(|error| Trouble::Failed(format!("cannot enter a host: {error}")))
+}
+
+/// Starts a program on a host. It ends with this thread.
+fn start(namespace: &Namespace, command: &mut Command) -> Result<Program, Trouble> {
+    enter(namespace)?;
+    within::die_with_parent(command);
+    within::with_ordinary_priority(command);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map(Program)
+        .map_err(|error| {
+            let name = command.get_program().display();
+            Trouble::Failed(format!("cannot run {name}: {error}"))
+        })
+}

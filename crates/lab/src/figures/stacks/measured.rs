@@ -1,0 +1,143 @@
+//! What was measured of each way on each path.
+
+use tack_stats::{Estimate, Finding};
+
+use super::ways::{Route, cell, seeds};
+use crate::figure::Depth;
+use crate::measure::Values;
+use crate::results::Results;
+
+/// The names of values that the program that runs a point keeps.
+pub(super) mod value {
+    /// Goodput, bits a second.
+    pub(in super::super) const GOODPUT: &str = "goodput_bps";
+    /// Acknowledgements for each data packet that arrived.
+    pub(in super::super) const ACKS: &str = "acks_per_data";
+    /// Payload for each data packet that arrived, bytes.
+    pub(in super::super) const PAYLOAD: &str = "bytes_per_packet";
+    /// For each data packet that arrived, those that were acknowledged at once because segments
+    /// were missing before them, or were missing themselves.
+    pub(in super::super) const DISORDERED: &str = "disordered";
+    /// For each data packet that arrived: packets that the receiving kernel's TCP got, those of
+    /// them that it joined with others while the program held the socket, acknowledgements of its
+    /// timer.
+    pub(in super::super) const TCP_PACKETS: &str = "tcp.packets";
+    pub(in super::super) const TCP_MERGED: &str = "tcp.merged";
+    pub(in super::super) const TCP_DELAYED: &str = "tcp.delayed";
+    /// The sender's smoothed round-trip time, milliseconds; its congestion window over that, bits a
+    /// second; what it sent again, as a share of what it sent; how often flow control stopped it.
+    pub(in super::super) const RTT: &str = "sender.rtt_ms";
+    pub(in super::super) const WINDOW_RATE: &str = "sender.window_bps";
+    pub(in super::super) const LOST: &str = "sender.lost_share";
+    pub(in super::super) const BLOCKED: &str = "sender.blocked";
+    /// Shares of the time on the air.
+    pub(in super::super) const AIR_ACK: &str = "air.ack";
+    pub(in super::super) const AIR_DATA: &str = "air.data";
+    pub(in super::super) const AIR_CONTROL: &str = "air.control";
+    pub(in super::super) const AIR_COLLISION: &str = "air.collision";
+    pub(in super::super) const AIR_ACCESS: &str = "air.access";
+    pub(in super::super) const AIR_IDLE: &str = "air.idle";
+    /// 1 when the machine kept up.
+    pub(in super::super) const TRUSTED: &str = "trusted";
+    /// 1 when the run could not be made here.
+    pub(in super::super) const SKIPPED: &str = "skipped";
+}
+
+/// What was measured.
+pub(super) struct Measured<'a> {
+    pub(super) depth: &'a Depth,
+    pub(super) results: &'a Results,
+}
+
+impl Measured<'_> {
+    pub(super) fn get(&self, route: Route, way: usize, name: &str) -> Estimate {
+        self.of(route, way, |values| values.get(name))
+    }
+
+    pub(super) fn percent(&self, route: Route, way: usize, name: &str) -> Estimate {
+        self.get(route, way, name).times(100.0)
+    }
+
+    pub(super) fn mbps(&self, route: Route, way: usize) -> Estimate {
+        self.get(route, way, value::GOODPUT).times(1e-6)
+    }
+
+    /// What `of` says of the runs of a way.
+    pub(super) fn of(&self, route: Route, way: usize, of: impl Fn(&Values) -> f64) -> Estimate {
+        let cell = cell(self.depth, route, way);
+        self.results.estimate(&cell, seeds(self.depth), of)
+    }
+
+    /// By how many percent `of` is more for the first way than for the second one, seed by seed.
+    pub(super) fn change(
+        &self,
+        route: Route,
+        ways: [usize; 2],
+        of: fn(&Values) -> f64,
+    ) -> Estimate {
+        self.compare(route, ways, |a, b| 100.0 * (of(a) / of(b) - 1.0))
+    }
+
+    /// What `of` says of the runs of two ways, seed by seed.
+    pub(super) fn compare(
+        &self,
+        route: Route,
+        ways: [usize; 2],
+        of: impl Fn(&Values, &Values) -> f64,
+    ) -> Estimate {
+        let cells = ways.map(|way| cell(self.depth, route, way));
+        self.results
+            .paired([&cells[0], &cells[1]], seeds(self.depth), of)
+    }
+
+    /// A claim about these ways on these routes is decided only by runs that can be trusted.
+    pub(super) fn judged(&self, routes: &[Route], ways: &[usize], finding: Finding) -> Finding {
+        let is_trusted = routes.iter().all(|route| {
+            ways.iter().all(|way| {
+                let trusted = self.get(*route, *way, value::TRUSTED).mean;
+                // Nothing measured, which refutes, is no question of trust.
+                trusted.is_nan() || trusted >= 1.0
+            })
+        });
+        Finding {
+            is_decided: finding.is_decided && is_trusted,
+            ..finding
+        }
+    }
+}
+
+pub(super) fn goodput(values: &Values) -> f64 {
+    values.get(value::GOODPUT)
+}
+
+pub(super) fn acks(values: &Values) -> f64 {
+    values.get(value::ACKS)
+}
+
+/// Acknowledgements for each packet that arrived in order: one for every packet that did not is
+/// taken off.
+pub(super) fn acks_in_order(values: &Values) -> f64 {
+    let disordered = values.get(value::DISORDERED);
+    (acks(values) - disordered) / (1.0 - disordered)
+}
+
+/// Acknowledgements for each packet that the kernel's TCP handled after it had joined some.
+pub(super) fn acks_of_handled(values: &Values) -> f64 {
+    acks(values) / (values.get(value::TCP_PACKETS) - values.get(value::TCP_MERGED))
+}
+
+/// One of two holds. It is decided when one surely does, or both surely do not.
+pub(super) fn either(a: Finding, b: Finding) -> Finding {
+    Finding {
+        holds: a.holds || b.holds,
+        is_decided: a.is_sure() || b.is_sure() || (a.is_decided && b.is_decided),
+    }
+}
+
+pub(super) fn show(estimates: &[(Route, Estimate)], unit: &str) -> String {
+    estimates
+        .iter()
+        .map(|(route, estimate)| format!("{} {estimate}{unit}", route.name))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,181 @@
+//! Claims of the comparison, on results that are made up.
+
+use super::measured::value;
+use super::ways::{
+    KERNEL_BBR, KERNEL_BBR_READ, N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_RARE,
+    TACK, TACK_CUBIC, WAYS, cell, routes, seeds,
+};
+use super::{FIGURE, plan, reduce};
+use crate::Verdict;
+use crate::figure::Depth;
+use crate::measure::Values;
+use crate::results::Results;
+
+/// Everybody alike: an acknowledgement for every second packet, nothing out of order.
+fn alike() -> Values {
+    [
+        (value::GOODPUT, 100e6),
+        (value::ACKS, 0.5),
+        (value::PAYLOAD, 1_440.0),
+        (value::DISORDERED, 0.0),
+        (value::TCP_PACKETS, 1.0),
+        (value::TCP_MERGED, 0.0),
+        (value::TCP_DELAYED, 0.0),
+        (value::WINDOW_RATE, 120e6),
+        (value::LOST, 0.0),
+        (value::AIR_DATA, 0.5),
+        (value::AIR_ACK, 0.05),
+        (value::AIR_IDLE, 0.1),
+        (value::TRUSTED, 1.0),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+/// Results in which one way differs by these values, on every path.
+fn results(way: usize, differs: &[(&str, f64)]) -> Results {
+    let depth = Depth::quick();
+    let mut results = Results::default();
+    for route in routes(&depth) {
+        for index in route.ways() {
+            for seed in seeds(&depth) {
+                let mut values = alike();
+                if index == way {
+                    for (name, value) in differs {
+                        values.insert(*name, *value);
+                    }
+                }
+                results.insert(&cell(&depth, route, index).at(seed), values);
+            }
+        }
+    }
+    results
+}
+
+/// The verdicts on claims whose words have all of these in them.
+fn verdicts(results: &Results, words: &[&str]) -> Vec<&'static str> {
+    let claims = reduce(&Depth::quick(), results).claims;
+    let verdicts: Vec<_> = claims
+        .iter()
+        .filter(|claim| words.iter().all(|words| claim.words.contains(words)))
+        .map(|claim| claim.verdict().name())
+        .collect();
+    assert!(!verdicts.is_empty(), "no claim says {words:?}");
+    verdicts
+}
+
+#[test]
+fn nothing_measured_fails_every_claim() {
+    let outcome = FIGURE.reduce(&Depth::quick(), &Results::default());
+    for claim in outcome.claims {
+        assert_eq!(claim.verdict(), Verdict::Fail, "{}", claim.words);
+    }
+}
+
+#[test]
+fn every_way_is_planned_on_every_path_and_some_on_one() {
+    let depth = Depth::quick();
+    let plan = plan(&depth);
+    let seeds = seeds(&depth).count();
+    assert_eq!(plan.len(), seeds * (4 * QUINN_DEFAULT + 3));
+    assert_eq!(N.ways().len(), WAYS.len());
+}
+
+#[test]
+fn equal_stacks_agree() {
+    let results = results(0, &[]);
+    for words in [
+        ["goodput of this stack"],
+        ["acknowledgements of this stack"],
+    ] {
+        assert!(verdicts(&results, &words).iter().all(|it| *it == "pass"));
+    }
+    assert_eq!(verdicts(&results, &["reads at once"]), ["pass"; 4]);
+}
+
+#[test]
+fn disorder_explains_acknowledgements_and_nothing_else_does() {
+    let ours = ["BBR with delayed:2", "acknowledgements of this stack"];
+    let with = |disordered: f64| {
+        let differs = [(value::ACKS, 0.8), (value::DISORDERED, disordered)];
+        verdicts(&results(OURS_BBR, &differs), &ours)
+    };
+    assert!(with(0.6).iter().all(|it| *it == "deviation"), "0.2 for 0.4");
+    // Too many in either way: an acknowledgement for each packet in order, and too few.
+    assert!(with(0.0).iter().all(|it| *it == "fail"));
+    assert!(with(0.75).iter().all(|it| *it == "fail"));
+}
+
+#[test]
+fn receive_offload_explains_what_its_packets_explain() {
+    let as_it_is = ["BBR with delayed:2", "kernel's as it is"];
+    let with = |acks: f64, packets: f64| {
+        let differs = [(value::ACKS, acks), (value::TCP_PACKETS, packets)];
+        verdicts(&results(KERNEL_BBR, &differs), &as_it_is)
+    };
+    assert_eq!(with(0.07, 0.07), ["deviation"; 4]);
+    assert_eq!(with(0.2, 0.07), ["fail"; 4], "three for each packet");
+    assert_eq!(with(0.2, 1.0), ["fail"; 4], "nothing was joined");
+}
+
+#[test]
+fn joined_packets_explain_half_of_their_number() {
+    let with = |merged: f64| {
+        let differs = [(value::ACKS, 0.4), (value::TCP_MERGED, merged)];
+        verdicts(&results(KERNEL_BBR_READ, &differs), &["reads at once"])
+    };
+    assert_eq!(with(0.2), ["pass"; 4]);
+    assert_eq!(with(0.02), ["fail"; 4]);
+}
+
+#[test]
+fn the_channel_explains_goodput_only_as_far_as_it_goes() {
+    let words = ["CUBIC with delayed:2", "goodput of this stack"];
+    let with = |data: f64| {
+        let differs = [(value::GOODPUT, 90e6), (value::AIR_DATA, data)];
+        verdicts(&results(OURS_CUBIC, &differs), &words)
+    };
+    // The last path has no air.
+    assert_eq!(with(0.45), ["deviation", "deviation", "deviation", "fail"]);
+    assert_eq!(with(0.5), ["fail"; 4]);
+}
+
+#[test]
+fn runs_that_cannot_be_trusted_decide_nothing() {
+    let results = results(OURS_BBR, &[(value::TRUSTED, 0.0), (value::ACKS, 0.9)]);
+    let words = ["BBR with delayed:2", "of this stack"];
+    let verdicts = verdicts(&results, &words);
+    assert!(
+        verdicts.iter().all(|it| *it == "inconclusive"),
+        "{verdicts:?}"
+    );
+}
+
+#[test]
+fn reasons_of_quic_are_looked_for() {
+    let slower = results(QUINN_DEFAULT, &[(value::GOODPUT, 90e6)]);
+    let default = ["windows that quinn has by default"];
+    assert_eq!(verdicts(&slower, &default), ["pass"]);
+    assert_eq!(verdicts(&results(0, &[]), &default), ["fail"]);
+
+    let faster = results(QUINN_RARE, &[(value::GOODPUT, 120e6)]);
+    let rare = ["its acknowledgements slow quinn down"];
+    assert_eq!(verdicts(&faster, &rare), ["pass"]);
+    assert_eq!(verdicts(&results(0, &[]), &rare), ["fail"]);
+
+    let size = ["size of packets"];
+    let small = results(TACK_CUBIC, &[(value::PAYLOAD, 1_200.0)]);
+    assert_eq!(verdicts(&small, &size), ["fail"]);
+
+    // Slower than TACK with the same airtime for data: not explained.
+    let air = ["airtime explains"];
+    let tack = results(TACK, &[(value::GOODPUT, 150e6)]);
+    assert_eq!(verdicts(&tack, &air), ["fail"; 2]);
+    let idle = [
+        (value::GOODPUT, 50e6),
+        (value::AIR_DATA, 0.25),
+        (value::AIR_IDLE, 0.35),
+    ];
+    assert_eq!(verdicts(&results(QUINN_CUBIC, &idle), &air), ["pass"; 2]);
+}
