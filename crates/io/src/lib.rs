@@ -12,6 +12,8 @@ mod clock;
 #[cfg(target_os = "linux")]
 mod distance;
 #[cfg(target_os = "linux")]
+pub mod low_water;
+#[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;

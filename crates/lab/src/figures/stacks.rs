@@ -20,8 +20,8 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     title: "The kernel's TCP, QUIC and TACK over the same links in real time",
     about: "One download at a time, between network namespaces that the emulator joins: over the paper's 802.11g, n and ac devices at \
         a round-trip time of 80 ms with 1,000 packets of queue at the access point, and over paths that the Pantheon calibrated. The \
-        kernel's TCP as it is, by iperf3, and without all that saves it acknowledgements: generic receive offload (GRO), compression of SACKs, and a \
-        program that holds the socket while segments come, in whose place one reads every 20 ms. QUIC by quinn with its own congestion controllers and windows of \
+        kernel's TCP as it is, by iperf3, and without all that saves it acknowledgements: generic receive offload (GRO), compression of SACKs, and the \
+        reads of a program, by one that reads every 20 ms and has a low-water mark which is not reached. QUIC by quinn with its own congestion controllers and windows of \
         16 MiB, with and without the ACK-frequency extension (an acknowledgement for every eleventh packet); this project's over UDP. Over \
         802.11n also quinn as it comes, and with an acknowledgement every 20 ms, as TACK has, beside TACK with CUBIC. QUIC encrypts, the others do \
         not. Goodput is what the receiving program counted after the first 3 s (4 s in the full form); acknowledgements, data \

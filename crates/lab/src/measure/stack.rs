@@ -22,8 +22,9 @@ pub enum Receiver {
     /// segments that waited for the program to release the socket are not deferred: nothing that
     /// the kernel lets one turn off saves an acknowledgement. iperf3.
     Plain,
-    /// As [`Receiver::Plain`], but the program reads every 20 ms, so that it hardly ever holds the
-    /// socket when a segment comes.
+    /// As [`Receiver::Plain`], but the program's reads do not matter: it reads every 20 ms, so that
+    /// it hardly ever holds the socket when a segment comes, and has a low-water mark that is not
+    /// reached, so that the kernel leaves no acknowledgement to the next read.
     SeldomRead,
 }
 

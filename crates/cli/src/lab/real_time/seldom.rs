@@ -1,5 +1,7 @@
-//! A download by the kernel's TCP to a program that reads seldom, so that it hardly ever holds the
-//! socket while a segment comes.
+//! A download by the kernel's TCP to a program whose reads do not matter to acknowledgements: it
+//! reads seldom, so that it hardly ever holds the socket while a segment comes, and its socket has
+//! a low-water mark that is never reached, so that the kernel does not leave an acknowledgement to
+//! the next read.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 const READ: usize = 4 << 20;
 const WRITE: usize = 128 << 10;
 
+/// More than comes between two reads, bytes.
+const LOW_WATER: u32 = 16 << 20;
+
 /// Longest time that either side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -35,12 +40,9 @@ pub(super) fn download(server: &Host, station: &Host, plan: &Plan) -> Result<f64
         })?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
         let connection = within(scope, &server.namespace, move || {
-            // Of this namespace only: the sockets that are opened here have it.
-            std::fs::write(
-                "/proc/sys/net/ipv4/tcp_congestion_control",
-                &plan.congestion,
-            )?;
-            TcpStream::connect_timeout(&address, PATIENCE)
+            let connection = TcpStream::connect_timeout(&address, PATIENCE)?;
+            rustix::net::sockopt::set_tcp_congestion(&connection, &plan.congestion)?;
+            Ok(connection)
         })?;
         let sender = scope.spawn(|| send(connection, plan.omit + plan.length));
         let goodput = listener
@@ -80,7 +82,9 @@ fn send(mut connection: TcpStream, time: Duration) {
 
 /// Reads until enough was measured. What is still on its way then is lost with the connection.
 fn receive(mut connection: TcpStream, plan: &Plan) -> std::io::Result<f64> {
-    connection.set_read_timeout(Some(PATIENCE))?;
+    // A read that waited would wait for that much.
+    connection.set_nonblocking(true)?;
+    tack_io::low_water::set(&connection, LOW_WATER)?;
     let mut buffer = vec![0; READ];
     let start = Instant::now();
     let (mut bytes, mut counted, mut last) = (0_u64, start, start);
@@ -89,6 +93,7 @@ fn receive(mut connection: TcpStream, plan: &Plan) -> std::io::Result<f64> {
             Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
             Err(error) => return Err(error),
         };
         last = Instant::now();

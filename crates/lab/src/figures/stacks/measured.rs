@@ -114,11 +114,15 @@ pub(super) fn acks(values: &Values) -> f64 {
     values.get(value::ACKS)
 }
 
-/// Acknowledgements for each packet that arrived in order: one for every packet that did not is
-/// taken off.
-pub(super) fn acks_in_order(values: &Values) -> f64 {
-    let disordered = values.get(value::DISORDERED);
-    (acks(values) - disordered) / (1.0 - disordered)
+/// Acknowledgements for each data packet that arrived of a receiver that acknowledges every second
+/// one in order, and at once each that is not, or that fills a hole.
+pub(super) fn acks_by_rule(values: &Values) -> f64 {
+    f64::midpoint(1.0, values.get(value::DISORDERED))
+}
+
+/// How many more there are than that.
+pub(super) fn acks_beyond_rule(values: &Values) -> f64 {
+    acks(values) - acks_by_rule(values)
 }
 
 /// Acknowledgements for each packet that the kernel's TCP handled after it had joined some.

@@ -4,8 +4,8 @@ use tack_stats::{Estimate, Finding};
 
 use super::measured::{Measured, acks, either, goodput, show, value};
 use super::ways::{
-    AC, KERNEL_BBR, N, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, RADIOS, Route, TACK,
-    TACK_CUBIC, WAYS,
+    AC, KERNEL_BBR, N, QUINN_BBR, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, RADIOS,
+    Route, TACK, TACK_CUBIC, WAYS,
 };
 use crate::claim::Claim;
 
@@ -17,6 +17,7 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Claim> {
     let mut claims = ahead(measured);
     claims.push(default_windows(measured));
     claims.push(packet_size(measured));
+    claims.push(losses_of_bbr(measured));
     claims.extend(rare_acks(measured));
     claims.extend([N, AC].map(|route| window_or_air(measured, route)));
     claims
@@ -101,6 +102,26 @@ fn packet_size(measured: &Measured<'_>) -> Claim {
             &[N],
             &[QUINN_RARE, TACK_CUBIC],
             change.is_within(-3.0..=3.0),
+        ),
+    )
+}
+
+/// quinn's BBR is not the kernel's.
+fn losses_of_bbr(measured: &Measured<'_>) -> Claim {
+    let ways = [QUINN_BBR, KERNEL_BBR];
+    let more = RADIOS.map(|route| points(measured, route, ways, value::LOST));
+    let lost = |way| {
+        let each = RADIOS.map(|route| (route, measured.percent(route, way, value::LOST)));
+        show(&each, " %")
+    };
+    Claim::new(
+        "quinn's BBR sends more than the path holds: over 802.11g, n and ac it loses at least 5 points more of its packets than the kernel's",
+        "–",
+        format!("{} against {}", lost(ways[0]), lost(ways[1])),
+        measured.judged(
+            &RADIOS,
+            &ways,
+            Finding::all(more.map(|more| more.is_at_least(5.0))),
         ),
     )
 }

@@ -73,6 +73,7 @@ pub(super) const KERNEL_BBR_READ: usize = 2;
 pub(super) const KERNEL_CUBIC_PLAIN: usize = 3;
 pub(super) const KERNEL_BBR_PLAIN: usize = 4;
 pub(super) const QUINN_CUBIC: usize = 5;
+pub(super) const QUINN_BBR: usize = 6;
 pub(super) const QUINN_FEWER: usize = 7;
 pub(super) const OURS_CUBIC: usize = 9;
 pub(super) const OURS_BBR: usize = 10;
