@@ -253,32 +253,42 @@ fn values(
 
 #[cfg(test)]
 mod tests {
-    use tack_lab::{Depth, REAL_TIME};
+    use tack_lab::{Depth, Measure, REAL_TIME, Receiver};
 
     use super::*;
 
-    /// The shortest form of a run: the kernel's CUBIC over 802.11g.
+    /// The shortest form of a run: the kernel's CUBIC over 802.11g, to either kind of receiver.
     #[test]
     fn the_kernels_tcp_is_measured_over_the_emulated_air() {
         let plan = REAL_TIME[0].plan(&Depth::quick());
-        let mut point = plan[0].clone();
-        point.cell = point.cell.set("warmup=0s").set("duration=1s");
-        let folder = tempfile::tempdir().unwrap();
-        let values = match trusted(&point, folder.path()) {
-            Ok(values) => values,
-            Err(Trouble::Skipped(why)) => {
-                tack_skip::skipped(why);
-                return;
+        for receiver in [Receiver::Offloaded, Receiver::SeldomRead] {
+            let measure = Measure::RealTime(Stack::Kernel(receiver));
+            let mut points = plan.iter().filter(|point| point.measure() == measure);
+            let mut point = points.next().unwrap().clone();
+            point.cell = point.cell.set("warmup=0s").set("duration=1s");
+            let folder = tempfile::tempdir().unwrap();
+            // Whether the machine keeps up does not matter here.
+            let run =
+                std::thread::scope(|scope| scope.spawn(|| once(&point, folder.path())).join());
+            let values = match run.unwrap() {
+                Ok(values) => values,
+                Err(Trouble::Skipped(why)) => {
+                    println!("SKIPPED: {why}");
+                    return;
+                }
+                Err(Trouble::Failed(why)) => panic!("{receiver:?}: {why}"),
+            };
+            for name in [
+                "goodput_bps",
+                "acks_per_data",
+                "air.data",
+                "air.ack",
+                "tcp.packets",
+            ] {
+                assert!(values.get(name) > 0.0, "{receiver:?}: {name}: {values:?}");
             }
-            Err(Trouble::Failed(why)) => panic!("{why}"),
-        };
-        assert!(values.get("goodput_bps") > 1e5, "{values:?}");
-        assert!(values.get("acks_per_data") > 0.0, "{values:?}");
-        assert!(
-            values.get("air.data") > 0.0 && values.get("air.ack") > 0.0,
-            "{values:?}"
-        );
-        assert!(values.get("attempts") >= 1.0);
+            assert!(values.get("disordered") >= 0.0, "{values:?}");
+        }
     }
 
     #[test]
