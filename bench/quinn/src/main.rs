@@ -144,8 +144,8 @@ async fn receive(bind: &str, omit: Duration, transport: Arc<TransportConfig>) {
     let mut bytes = 0;
     let start = Instant::now();
     let (mut counted, mut last) = (start, start);
-    // The cheapest way that quinn has to read: no copy. In whatever order they come: otherwise bytes
-    // that came while a packet was missing would count when it comes, after what is omitted.
+    // The cheapest way that quinn has to read: no copy. In whatever order they come: otherwise
+    // bytes that came while a packet was missing would count when it comes, after what is omitted.
     while let Some(chunk) = stream.read_chunk(usize::MAX, false).await.expect("bytes") {
         last = Instant::now();
         if last.duration_since(start) < omit {

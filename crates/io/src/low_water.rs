@@ -3,9 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Lets `socket` count as readable from `bytes` on, 1 to `i32::MAX` (`SO_RCVLOWAT`, socket(7)). Until
-/// so many wait, the kernel's TCP also acknowledges without regard to how far the program's next
-/// read will move the window.
+/// Lets `socket` count as readable from `bytes` on, 1 to `i32::MAX` (`SO_RCVLOWAT`, socket(7)).
+/// Until so many wait, the kernel's TCP also acknowledges without regard to how far the program's
+/// next read will move the window.
 ///
 /// # Errors
 /// `InvalidInput` for more than `i32::MAX` bytes; otherwise what the system says.

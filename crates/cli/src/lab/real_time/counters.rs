@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 pub(super) struct Counters {
     /// Segments that the sending host sent again.
     pub(super) again: f64,
-    /// Packets that the receiving host's TCP got from below: several segments are one where receive offload joined them.
+    /// Packets that the receiving host's TCP got from below: several segments are one where receive
+    /// offload joined them.
     pub(super) packets: f64,
     /// Those of them that were joined to another one while the program held the socket.
     pub(super) merged: f64,
