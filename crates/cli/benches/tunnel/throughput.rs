@@ -27,28 +27,39 @@ const UNHURRIED: f64 = 1.5;
 const BLOCK: usize = 256 << 10;
 
 /// What one transfer came to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) bits_per_second: f64,
-    /// Seconds of processor time for each GB, of all processes that took part.
-    pub(crate) cost: f64,
+    /// Seconds of processor time for each GB, of each process that took part: of a forwarded
+    /// connection source and sink, `tack forward`, `tack serve`; of `tack perf` client and server.
+    pub(crate) costs: Vec<f64>,
+}
+
+impl Run {
+    fn cost(&self) -> f64 {
+        self.costs.iter().sum()
+    }
+}
+
+/// Seconds of processor time for each of so many GB, between two looks.
+fn costs(before: &[f64], after: &[f64], gigabytes: f64) -> Vec<f64> {
+    let pairs = before.iter().zip(after);
+    pairs
+        .map(|(before, after)| (after - before) / gigabytes)
+        .collect()
 }
 
 /// Sends to a target that swallows for so many seconds, as fast as it goes or at `rate` bit/s. The
-/// cost is that of this process, which is source and sink, and of `others`.
+/// costs are those of this process, which is source and sink, and of `others`.
 pub(crate) fn pushed(
     to: SocketAddr,
     seconds: u64,
     rate: Option<f64>,
     others: &[&Background],
 ) -> Result<Run> {
-    let spent = || -> Result<f64> {
-        let mut sum = processor_time(std::process::id())?;
-        for other in others {
-            sum += processor_time(other.id())?;
-        }
-        Ok(sum)
-    };
+    let processes = [std::process::id()];
+    let processes = processes.into_iter().chain(others.iter().map(|o| o.id()));
+    let spent = || -> Result<Vec<f64>> { processes.clone().map(processor_time).collect() };
     let before = spent()?;
     let mut stream = TcpStream::connect(to)?;
     let bytes = vec![7; BLOCK];
@@ -70,7 +81,7 @@ pub(crate) fn pushed(
     ensure!(all == sent as u64, "{all} bytes of {sent} arrived");
     Ok(Run {
         bits_per_second: all as f64 * 8.0 / took,
-        cost: (spent()? - before) / (all as f64 / 1e9),
+        costs: costs(&before, &spent()?, all as f64 / 1e9),
     })
 }
 
@@ -85,10 +96,10 @@ fn perf(
     let limit = rate.map(|rate| format!("{rate:.0}bps"));
     let mut arguments = vec!["perf", address, "--time", &time, "--json"];
     arguments.extend(limit.iter().flat_map(|limit| ["--bitrate", limit]));
-    let spent = || anyhow::Ok(processor_time_of_children()? + processor_time(server.id())?);
+    let spent = || anyhow::Ok([processor_time_of_children()?, processor_time(server.id())?]);
     let before = spent()?;
     let output = sides.tack(Side::Client, &arguments).output()?;
-    let spent = spent()? - before;
+    let after = spent()?;
     let text = String::from_utf8(output.stdout)?;
     let last = text.lines().last().context("no result of tack perf")?;
     let result: Value = serde_json::from_str(last)?;
@@ -96,7 +107,7 @@ fn perf(
     let bits_per_second = goodput.with_context(|| last.to_owned())?;
     Ok(Run {
         bits_per_second,
-        cost: spent / (bits_per_second * seconds as f64 / 8e9),
+        costs: costs(&before, &after, bits_per_second * seconds as f64 / 8e9),
     })
 }
 
@@ -105,13 +116,26 @@ fn perf(
 pub(crate) struct Runs(pub(crate) Vec<Run>);
 
 impl Runs {
+    fn add(&mut self, run: Run) {
+        self.0.push(run);
+    }
+
     pub(crate) fn gigabits(&self) -> f64 {
         let mut all: Vec<_> = self.0.iter().map(|run| run.bits_per_second).collect();
         median(&mut all) / 1e9
     }
 
     pub(crate) fn cost(&self) -> f64 {
-        median(&mut self.0.iter().map(|run| run.cost).collect::<Vec<_>>())
+        median(&mut self.0.iter().map(Run::cost).collect::<Vec<_>>())
+    }
+
+    /// The cost of each process, in words.
+    fn parts(&self) -> String {
+        let count = self.0.first().map_or(0, |run| run.costs.len());
+        let part =
+            |n: usize| median(&mut self.0.iter().map(|run| run.costs[n]).collect::<Vec<_>>());
+        let parts: Vec<_> = (0..count).map(|n| format!("{:.2}", part(n))).collect();
+        parts.join(" + ")
     }
 
     /// The median of what each has of the one of `other` beside it.
@@ -125,8 +149,9 @@ impl Runs {
 }
 
 /// A forwarded connection beside `tack perf`, which is encrypted, and beside the kernel's TCP
-/// without anything between and through a plain relay; each as fast as it goes, and all at one
-/// rate.
+/// without anything between and through a plain relay: each as fast as it goes, all at a rate for
+/// which the processors suffice, and the first two at the highest rate at which a forwarded
+/// connection should have the wanted share.
 pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
     let mut server = sides.tack(
         Side::Server,
@@ -139,55 +164,71 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
     let (serving, _) = sides.serve(&[], None)?;
     let (forwarding, near) = sides.forward(target, &[])?;
     let (relaying, relayed) = relay::start(target)?;
-    let seconds = amount.seconds;
-    let mut words = Vec::new();
-    for rate in [None, Some(UNHURRIED * 1e9)] {
+    // In turns; without the relay and a direct connection where they are not asked for.
+    let measure = |rate: Option<f64>, plain: bool| -> Result<[Runs; 4]> {
         let mut runs: [Runs; 4] = Default::default();
         for _ in 0..amount.rounds {
-            let ends = [&serving, &forwarding];
-            runs[0]
-                .0
-                .push(perf(sides, (&server, address), seconds, rate)?);
-            runs[1].0.push(pushed(near, seconds, rate, &ends)?);
-            runs[2]
-                .0
-                .push(pushed(relayed, seconds, rate, &[&relaying])?);
-            runs[3].0.push(pushed(target, seconds, rate, &[])?);
+            let [of_perf, forwarded, of_relay, direct] = &mut runs;
+            of_perf.add(perf(sides, (&server, address), amount.seconds, rate)?);
+            let ends = [&forwarding, &serving];
+            forwarded.add(pushed(near, amount.seconds, rate, &ends)?);
+            if plain {
+                of_relay.add(pushed(relayed, amount.seconds, rate, &[&relaying])?);
+                direct.add(pushed(target, amount.seconds, rate, &[])?);
+            }
         }
-        let [perf, forwarded, relayed, direct] = runs;
-        let own = (forwarded.cost() - relayed.cost()) / perf.cost();
-        let costs = format!(
-            "processor time for a GB: tack perf {:.2} s, the kernel's TCP through a plain relay {:.2}, forwarded \
-             {:.2}, which without the relay's is {own:.2} of tack perf's",
-            perf.cost(),
-            relayed.cost(),
-            forwarded.cost(),
-        );
-        if rate.is_some() {
-            words.push(format!(
-                "at {UNHURRIED} Gbit/s, for which no part lacks the processor: forwarded {:.2} Gbit/s, tack perf \
-                 {:.2}, ratio {:.2}; {costs}",
-                forwarded.gigabits(),
-                perf.gigabits(),
-                forwarded.ratio(&perf),
-            ));
-            continue;
-        }
-        let processors = std::thread::available_parallelism()?.get() as f64;
-        // GB/s that all processors carry, when our part costs what `tack perf` costs.
-        let most = processors / (perf.cost() + relayed.cost()) * 8.0 / perf.gigabits();
-        let needed = processors / (WANTED * perf.gigabits() / 8.0) - relayed.cost();
-        words.push(format!(
-            "forwarded {:.2} Gbit/s, tack perf (encrypted) {:.2}, ratio {:.2} (wanted {WANTED:.2}); the kernel's TCP \
-             through a plain relay {:.2}, without one {:.2}; {costs}; with these costs {processors} processors permit \
-             a ratio of {:.2}, and {WANTED:.2} takes a tunnel that costs {needed:.2} s",
-            forwarded.gigabits(),
-            perf.gigabits(),
-            forwarded.ratio(&perf),
-            relayed.gigabits(),
-            direct.gigabits(),
-            most.min(1.0),
-        ));
-    }
+        Ok(runs)
+    };
+    let [perf, forwarded, relayed, direct] = measure(None, true)?;
+    let processors = std::thread::available_parallelism()?.get() as f64;
+    // GB/s that all processors carry, when our part costs what `tack perf` costs.
+    let most = processors / (perf.cost() + relayed.cost()) * 8.0 / perf.gigabits();
+    let needed = processors / (WANTED * perf.gigabits() / 8.0) - relayed.cost();
+    let mut words = vec![format!(
+        "forwarded {:.2} Gbit/s, tack perf (encrypted) {:.2}, ratio {:.2} (wanted {WANTED:.2}); the kernel's TCP \
+         through a plain relay {:.2}, without one {:.2}; {}; with these costs {processors} processors permit a \
+         ratio of {:.2}, and {WANTED:.2} takes a tunnel that costs {needed:.2} s",
+        forwarded.gigabits(),
+        perf.gigabits(),
+        forwarded.ratio(&perf),
+        relayed.gigabits(),
+        direct.gigabits(),
+        shares(&perf, &forwarded, &relayed),
+        most.min(1.0),
+    )];
+    let highest = forwarded.gigabits() / WANTED;
+    let [perf, forwarded, relayed, _] = measure(Some(UNHURRIED * 1e9), true)?;
+    words.push(format!(
+        "at {UNHURRIED} Gbit/s, for which no part lacks the processor: forwarded {:.2} Gbit/s, tack perf {:.2}, \
+         ratio {:.2}; {}",
+        forwarded.gigabits(),
+        perf.gigabits(),
+        forwarded.ratio(&perf),
+        shares(&perf, &forwarded, &relayed),
+    ));
+    let [perf, forwarded, ..] = measure(Some(highest * 1e9), false)?;
+    words.push(format!(
+        "at {highest:.1} Gbit/s, {WANTED:.2} of which is what was forwarded as fast as it goes: forwarded {:.2} \
+         Gbit/s, tack perf {:.2}, ratio {:.2}",
+        forwarded.gigabits(),
+        perf.gigabits(),
+        forwarded.ratio(&perf),
+    ));
     Ok(words.join("\n  "))
+}
+
+/// Whose processor time it is.
+fn shares(perf: &Runs, forwarded: &Runs, relayed: &Runs) -> String {
+    let own = (forwarded.cost() - relayed.cost()) / perf.cost();
+    format!(
+        "processor time for a GB: tack perf {:.2} s (client and server {}), the kernel's TCP through a plain relay \
+         {:.2} (source with sink, relay: {}), forwarded {:.2} (source with sink, tack forward, tack serve: {}), \
+         which without the relay's is {own:.2} of tack perf's",
+        perf.cost(),
+        perf.parts(),
+        relayed.cost(),
+        relayed.parts(),
+        forwarded.cost(),
+        forwarded.parts(),
+    )
 }

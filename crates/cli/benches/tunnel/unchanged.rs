@@ -151,7 +151,7 @@ fn measured(
     let bits_per_second = read(&text).with_context(|| text.clone())?;
     Ok(Run {
         bits_per_second,
-        cost: spent / (bits_per_second * seconds as f64 / 8e9),
+        costs: vec![spent / (bits_per_second * seconds as f64 / 8e9)],
     })
 }
 
