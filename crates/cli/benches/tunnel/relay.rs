@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use crate::process::Background;
 
 /// Bytes that are moved at a time, as in the tunnel.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 240 << 10;
 /// What comes before the address that it listens on.
 const MARK: &str = "a plain relay listens on ";
 

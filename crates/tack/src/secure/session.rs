@@ -20,8 +20,9 @@ use super::records::{FRAGMENT, OVERHEAD};
 use super::traffic::{CONTROL_LEN, Given, Traffic, sealed_len};
 use crate::connection::Inner;
 
-/// Most records that one write makes: the transport below sends them together.
-const RECORDS: usize = 8;
+/// Most records that one write makes: the transport below sends them together. A write takes the
+/// locks and wakes whoever waits once, however many there are; more would leave the nearest cache.
+const RECORDS: usize = 15;
 
 thread_local! {
     /// Where records are made on their way to the send buffer: once a thread, not a connection.
