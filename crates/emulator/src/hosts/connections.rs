@@ -256,3 +256,40 @@ fn content(counting: Counting, packet: &Packet, small: usize) -> Content {
         Err(_) => Content::Malformed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tack_wire::Ecn;
+
+    use super::super::settings::ipv4;
+    use super::*;
+
+    /// QUIC's acknowledgements get long when much was lost.
+    #[test]
+    fn datagrams_of_unknown_flows_count_by_the_length_that_is_set() {
+        let datagram = |payload: usize| {
+            let mut transport = [0; 8];
+            transport[..4].copy_from_slice(&[0, 1, 0, 2]);
+            Packet::new(
+                (ipv4(1), ipv4(0)),
+                PROTOCOL_UDP,
+                Ecn::NotEct,
+                &transport,
+                vec![0x40; payload].into(),
+                Instant::ZERO,
+            )
+        };
+        for (small, acks, data) in [(100, 0, 2), (600, 1, 1)] {
+            let mut connections = Connections::new(4, small);
+            for payload in [300, 1_400] {
+                connections.enter(Instant::ZERO, 1, &mut datagram(payload));
+            }
+            let Totals {
+                acks: counted,
+                data: rest,
+                ..
+            } = connections.up;
+            assert_eq!((counted, rest), (acks, data), "up to {small} bytes");
+        }
+    }
+}
