@@ -223,12 +223,14 @@ fn shares(perf: &Runs, forwarded: &Runs, relayed: &Runs) -> String {
     format!(
         "processor time for a GB: tack perf {:.2} s (client and server {}), the kernel's TCP through a plain relay \
          {:.2} (source with sink, relay: {}), forwarded {:.2} (source with sink, tack forward, tack serve: {}), \
-         which without the relay's is {own:.2} of tack perf's",
+         which without the relay's is {own:.2} of tack perf's; processors that are all busy forward {:.2} of what \
+         tack perf carries in the same time",
         perf.cost(),
         perf.parts(),
         relayed.cost(),
         relayed.parts(),
         forwarded.cost(),
         forwarded.parts(),
+        perf.cost() / forwarded.cost(),
     )
 }
