@@ -273,7 +273,7 @@ mod tests {
             let values = match run.unwrap() {
                 Ok(values) => values,
                 Err(Trouble::Skipped(why)) => {
-                    println!("SKIPPED: {why}");
+                    tack_skip::skipped(why);
                     return;
                 }
                 Err(Trouble::Failed(why)) => panic!("{receiver:?}: {why}"),
