@@ -33,6 +33,8 @@ const SPARSE_PLAIN: [&str; 5] = [
     "delayed:16",
     "delayed:32",
 ];
+/// How the keys of a path begin that say which flags a middlebox clears.
+const CLEARED_FLAGS: &str = "clear_ecn_flags";
 /// How the keys of a path begin that say by how much packets are late.
 const LATENESS: &str = "reorder_delay";
 /// Frames a second of a video, as the paths have it.
@@ -54,13 +56,15 @@ pub(crate) fn reason(
         };
     }
     match flag {
-        Flag::Retx => window(path)
+        Flag::Retx => window(path, flag)
             .or_else(|| unrepaired(path, tack, plain))
-            .or_else(|| late_packets(path, tack, plain)),
+            .or_else(|| late_packets(path, tack, plain))
+            .or_else(|| cleared_counter(path, flag)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack))
-            .or_else(|| messages(path, tack)),
+            .or_else(|| messages(path, tack))
+            .or_else(|| window(path, flag)),
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
@@ -88,21 +92,24 @@ fn marks(accurate: &Figures, classic: &Figures) -> Option<String> {
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and
 /// that of the plain policy follows the round trip later, or without timestamps not at all. With
 /// windows that are open from the start the difference must be gone, or be that of losses which the
-/// plain policy has not repaired.
-fn window(path: &Path) -> Option<String> {
+/// plain policy has not repaired. The same holds for acknowledgements: what waits behind a loss at
+/// the end was acknowledged, and is not delivered.
+fn window(path: &Path, flag: Flag) -> Option<String> {
     let [tack, plain] = Variant::both().map(|mut variant| {
         variant.flow_keys.push("receive_window=fixed");
         runs::fresh(path, &variant)
     });
-    let there = if judge(path, &tack, &plain).contains(&Flag::Retx) {
-        format!(", where {}", unrepaired(path, &tack, &plain)?)
-    } else {
-        String::new()
+    let there = match judge(path, &tack, &plain).contains(&flag) {
+        true if flag == Flag::Retx => format!(", where {}", unrepaired(path, &tack, &plain)?),
+        true => return None,
+        false => String::new(),
     };
     Some(format!(
-        "the receive window of {PLAIN} held its sender back: {:.1} % again and {:.1} % with windows open from the start{there}",
+        "the receive window of {PLAIN} held its sender back: {:.1} % again and {:.1} %, {:.0} and {:.0} ACKs per MB with windows open from the start{there}",
         100.0 * tack.repeated_share(),
         100.0 * plain.repeated_share(),
+        1e6 * tack.acks_per_byte(),
+        1e6 * plain.acks_per_byte(),
     ))
 }
 
@@ -118,6 +125,27 @@ fn unrepaired(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
         format!(
             "{PLAIN} has not repaired what it lost: the path lost {:.0} packets and it repeated {:.0} segments, TACK {:.0} of {:.0}",
             plain.path_losses, plain.repeated, tack.repeated, tack.path_losses,
+        )
+    })
+}
+
+/// A middlebox clears a part of the counter of accurate feedback, which then reports marks that no
+/// node made, and the sender of the plain policy leaves slow start before the queue overflows. With
+/// classic feedback, which TACK has here, the difference must be gone.
+fn cleared_counter(path: &Path, flag: Flag) -> Option<String> {
+    if !path.accurate_ecn || !path.toml.contains(CLEARED_FLAGS) {
+        return None;
+    }
+    let [tack, plain] = Variant::both().map(|mut variant| {
+        variant.flow_keys.push("accurate_ecn=off");
+        runs::fresh(path, &variant)
+    });
+    let is_gone = !judge(path, &tack, &plain).contains(&flag);
+    is_gone.then(|| {
+        format!(
+            "a cleared counter reports marks to the sender of {PLAIN}: {:.1} % again and {:.1} % with classic feedback",
+            100.0 * tack.repeated_share(),
+            100.0 * plain.repeated_share(),
         )
     })
 }
