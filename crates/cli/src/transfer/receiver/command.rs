@@ -8,7 +8,7 @@ use serde::Serialize;
 use tack_pairing::meeting::{Authenticated, Intent, ProofMethod};
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::admission::Admission;
 use super::committer::Committer;
@@ -180,12 +180,11 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 break Ok(Exit::Failed);
             }
             signal = signals.next() => {
-                // Nothing was under way: being stopped is how a server ends.
-                if transfers.is_empty() { break Ok(if leaving.is_some() { signal } else { Exit::Done }); }
                 let _ = close.send(true);
                 let _ = stop.send(true);
-                wind_up(&mut transfers, &mut signals).await;
-                break Ok(signal);
+                let is_cut_off = wind_up(&mut transfers, &mut signals).await;
+                // Nothing was cut off: being stopped is how a server ends.
+                break Ok(if is_cut_off || leaving.is_some() { signal } else { Exit::Done });
             }
         }
     };
@@ -212,14 +211,31 @@ fn store(args: &RecvArgs) -> Result<Store, Failure> {
     })
 }
 
+/// How the task of a connection ends.
+type Told = Result<Result<ConnectionOutcome, Failure>, JoinError>;
+
 /// Waits for the transfers that were asked to stop: not for long, and not beyond a second signal.
-async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) {
-    let ending = async { while transfers.join_next().await.is_some() {} };
-    tokio::select! {
-        () = ending => {}
-        () = tokio::time::sleep(WIND_UP) => eprintln!("tack: a transfer did not end in time"),
-        _ = signals.next() => {}
-    }
+/// True if one of them did not come to its end.
+async fn wind_up(transfers: &mut JoinSet<Told>, signals: &mut Signals) -> bool {
+    let mut is_cut_off = false;
+    let ending = async {
+        while let Some(ended) = transfers.join_next().await {
+            is_cut_off |= !matches!(
+                ended,
+                Ok(Ok(Ok(ConnectionOutcome::Nothing
+                    | ConnectionOutcome::Ended(Exit::Done | Exit::Partial))))
+            );
+        }
+    };
+    let is_ended = tokio::select! {
+        () = ending => true,
+        () = tokio::time::sleep(WIND_UP) => {
+            eprintln!("tack: a transfer did not end in time");
+            false
+        }
+        _ = signals.next() => false,
+    };
+    is_cut_off || !is_ended
 }
 
 /// Ends the validity of a ticket or code; the side goes on with new ones.
