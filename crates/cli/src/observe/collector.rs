@@ -47,7 +47,7 @@ pub(crate) struct Key {
 
 /// Something new about a connection.
 #[derive(Debug)]
-pub(super) struct News<'a> {
+pub(super) struct Update<'a> {
     pub(super) key: Key,
     pub(super) view: &'a ConnectionView,
     /// It was not there at the last look.
@@ -84,7 +84,7 @@ pub(super) struct Connections {
 
 impl Collector {
     /// Looks, and tells `each` what is new of every connection, in the order of their beginning.
-    pub(super) fn look(&mut self, mut each: impl FnMut(&News<'_>)) -> Connections {
+    pub(super) fn look(&mut self, mut each: impl FnMut(&Update<'_>)) -> Connections {
         let new = watched().as_mut().map(|it| std::mem::take(&mut it.new));
         for monitor in new.into_iter().flatten() {
             let last = HashMap::new();
@@ -104,7 +104,7 @@ impl Collector {
                 let delta = Delta::between(before.unwrap_or(&Stats::default()), &view.stats);
                 *opened += u64::from(is_new);
                 open += u64::from(view.phase != Phase::Departed);
-                each(&News {
+                each(&Update {
                     key: Key {
                         endpoint: *number,
                         id: view.id,

@@ -12,7 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tack::LossSign;
 
 use super::airtime;
-use super::collector::{Connections, News};
+use super::collector::{Connections, Update};
 use super::tunnels::tunnels;
 
 /// What a scraper gets.
@@ -216,8 +216,8 @@ impl Metrics {
 
     /// Adds what is new of a connection.
     /// `samples` round-trip times, too.
-    pub(super) fn add(&self, news: &News<'_>, samples: bool) {
-        let delta = &news.delta.0;
+    pub(super) fn add(&self, update: &Update<'_>, samples: bool) {
+        let delta = &update.delta.0;
         // The policy of a connection is one of the two, so its timer's acknowledgements are, too.
         let tack_by_timer = delta.acks_by_timer.min(delta.acks_tack);
         let delayed_by_timer = (delta.acks_by_timer - tack_by_timer).min(delta.acks_delayed);
@@ -238,7 +238,7 @@ impl Metrics {
         self.ack_bytes.inc_by(delta.ack_bytes);
         self.syncs.inc_by(delta.syncs);
         // Of the whole life of the connection: between two looks halves would be lost.
-        let stats = &news.view.stats;
+        let stats = &update.view.stats;
         let before = (
             stats.segments_received - delta.segments_received.min(stats.segments_received),
             stats.acks - delta.acks.min(stats.acks),

@@ -217,28 +217,28 @@ impl Observatory {
         }
         *looks += 1;
         let mut seen = BTreeSet::new();
-        self.connections = collector.look(|news| {
-            metrics.add(news, samples);
+        self.connections = collector.look(|update| {
+            metrics.add(update, samples);
             if let Some(qlog) = qlog {
-                qlog.add(news);
+                qlog.add(update);
             }
-            if *logs_connections && news.is_new {
+            if *logs_connections && update.is_new {
                 tracing::debug!(
                     target: "tack::connections",
-                    peer = %news.view.peer,
-                    local_port = news.view.local_port,
-                    remote_port = news.view.remote_port,
+                    peer = %update.view.peer,
+                    local_port = update.view.local_port,
+                    remote_port = update.view.remote_port,
                     "connection began"
                 );
             }
             let since = living
-                .get(&news.key)
+                .get(&update.key)
                 .map_or_else(Instant::now, |it| it.since);
-            let mut view = news.view.clone();
+            let mut view = update.view.clone();
             view.events = Vec::new();
-            living.insert(news.key, Living { view, since });
-            if !qlog::is_over(news.view) {
-                seen.insert(news.key);
+            living.insert(update.key, Living { view, since });
+            if !qlog::is_over(update.view) {
+                seen.insert(update.key);
             }
         });
         metrics.count(self.connections);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tack::{ConnectionView, Phase};
 
 use self::sequence::{Header, Sequence};
-use super::collector::{Key, News};
+use super::collector::{Key, Update};
 use crate::exit::Failure;
 
 /// Files open at a time; further connections have none.
@@ -61,17 +61,18 @@ impl QlogFolder {
     }
 
     /// Writes what is new of a connection.
-    pub(super) fn add(&mut self, news: &News<'_>) {
-        if news.is_new {
-            self.begin(news.key, news.view);
+    pub(super) fn add(&mut self, update: &Update<'_>) {
+        if update.is_new {
+            self.begin(update.key, update.view);
         }
-        let Some(qlog) = self.open.get_mut(&news.key) else {
+        let Some(qlog) = self.open.get_mut(&update.key) else {
             return;
         };
-        let forgotten = self.forgotten.entry(news.key).or_default();
-        self.missing += news.view.events_forgotten - (*forgotten).min(news.view.events_forgotten);
-        *forgotten = news.view.events_forgotten;
-        for event in &news.view.events {
+        let forgotten = self.forgotten.entry(update.key).or_default();
+        self.missing +=
+            update.view.events_forgotten - (*forgotten).min(update.view.events_forgotten);
+        *forgotten = update.view.events_forgotten;
+        for event in &update.view.events {
             qlog.event(event);
         }
     }
