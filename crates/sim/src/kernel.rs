@@ -125,12 +125,16 @@ impl<E: Clone> Kernel<E> {
         })
     }
 
-    /// Plays the matches of `slot` again.
+    /// Plays the matches of `slot` again, if it takes part in any.
     #[inline]
     fn replay(&mut self, slot: usize) {
-        let Some(position) = slot.checked_sub(FEW) else {
-            return;
-        };
+        if let Some(position) = slot.checked_sub(FEW) {
+            self.replay_from(slot, position);
+        }
+    }
+
+    /// Plays the matches of `slot` again, which has this position in the last row.
+    fn replay_from(&mut self, slot: usize, position: usize) {
         let mut place = (self.earliest.len() / 2 + position) / 2;
         while place > 0 {
             let winner = self.winner(place);

@@ -73,6 +73,8 @@ impl Packet {
         // right for packets that are never fragmented (RFC 6864 §4.1); don't fragment; hop
         // limit; protocol; checksum blank.
         let [high, low] = total.to_be_bytes();
+        let [s0, s1, s2, s3] = addresses.0.octets();
+        let [d0, d1, d2, d3] = addresses.1.octets();
         let fixed = [
             0x45,
             ecn as u8,
@@ -86,12 +88,16 @@ impl Packet {
             protocol,
             0,
             0,
+            s0,
+            s1,
+            s2,
+            s3,
+            d0,
+            d1,
+            d2,
+            d3,
         ];
-        let [source, destination] = [addresses.0.octets(), addresses.1.octets()];
-        let fits = head.append(&fixed)
-            && head.append(&source)
-            && head.append(&destination)
-            && head.append(transport);
+        let fits = head.append(&fixed) && head.append(transport);
         assert!(fits, "a transport header has at most 60 bytes");
         Self {
             head,

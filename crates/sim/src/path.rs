@@ -188,14 +188,20 @@ impl Path {
         let overtaken = extra.is_some() || !beyond.is_zero();
         self.counters.reordered += u64::from(extra.is_some());
         if self.order.duplicates() {
-            self.counters.duplicated += 1;
-            self.deliver(arrival, overtaken, packet.clone());
+            self.duplicate(arrival, overtaken, &packet);
         }
         self.deliver(arrival, overtaken, packet);
     }
 
+    /// A copy of a packet is on its way.
+    #[cold]
+    fn duplicate(&mut self, arrival: Instant, overtaken: bool, packet: &Packet) {
+        self.counters.duplicated += 1;
+        self.deliver(arrival, overtaken, packet.clone());
+    }
+
     /// A packet is on its way.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, arrival: Instant, overtaken: bool, packet: Packet) {
         self.counters.delivered += 1;
         if overtaken {

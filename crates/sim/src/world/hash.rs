@@ -20,9 +20,11 @@ impl TraceHash {
     /// Folds up to eight bytes in.
     #[inline]
     pub(super) fn add_bytes(&mut self, bytes: &[u8]) {
-        let mut word = [0; 8];
-        let len = bytes.len().min(8);
-        word[..len].copy_from_slice(&bytes[..len]);
+        let word = bytes.first_chunk().copied().unwrap_or_else(|| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            word
+        });
         self.add(u64::from_le_bytes(word));
     }
 

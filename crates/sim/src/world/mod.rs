@@ -239,8 +239,8 @@ impl<'a, 'o> World<'a, 'o> {
     fn handle(&mut self, now: Instant, event: Event) -> Result<(), Broken> {
         match event {
             Event::Arrival(direction) => {
-                while let Some((host, packet)) = self.network.receive_wired(now, direction) {
-                    self.arrive(now, host, packet)?;
+                while let Some(packet) = self.network.receive_wired(now, direction) {
+                    self.arrive(now, 1 - direction, packet)?;
                 }
                 self.expect();
             }

@@ -281,19 +281,17 @@ impl Network {
         }
     }
 
-    /// The next packet that has come to a host by the wired path of this direction. With a wireless
-    /// network the packets of the server go on to the access point instead.
-    pub(super) fn receive_wired(
-        &mut self,
-        now: Instant,
-        direction: usize,
-    ) -> Option<(usize, Packet)> {
+    /// The next packet that has come by the wired path of this direction to the host at its end,
+    /// `1 - direction`. With a wireless network the packets of the server go on to the access point
+    /// instead.
+    #[inline]
+    pub(super) fn receive_wired(&mut self, now: Instant, direction: usize) -> Option<Packet> {
         loop {
             let (_, packet) = self.paths[direction].receive(now)?;
             if direction == 0 && self.wireless.is_some() {
                 self.distribute(now, packet);
             } else {
-                return Some((1 - direction, packet));
+                return Some(packet);
             }
         }
     }
@@ -316,7 +314,8 @@ impl Network {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
             for direction in [0, 1] {
-                while let Some((host, packet)) = self.receive_wired(at, direction) {
+                while let Some(packet) = self.receive_wired(at, direction) {
+                    let host = 1 - direction;
                     self.arrivals.push_back(Arrival { at, host, packet });
                 }
             }

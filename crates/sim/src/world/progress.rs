@@ -189,10 +189,12 @@ impl Progress {
     pub(super) fn on_delivered(&mut self, delay: Nanos) {
         self.arrived[0] += 1;
         self.delivers[0] = true;
-        self.delays[0] = self.delays[0].max(Some(delay));
+        let longest = self.delays[0].map_or(delay, |longest| longest.max(delay));
+        self.delays[0] = Some(longest);
     }
 
     /// The peer sends a segment of whatever kind.
+    #[inline]
     pub(super) fn on_answered(&mut self) {
         self.is_answered = true;
     }
@@ -202,7 +204,8 @@ impl Progress {
     pub(super) fn on_acknowledged(&mut self, now: Instant, ack: SeqNum, delay: Nanos) {
         self.arrived[1] += 1;
         self.delivers[1] = true;
-        self.delays[1] = self.delays[1].max(Some(delay));
+        let longest = self.delays[1].map_or(delay, |longest| longest.max(delay));
+        self.delays[1] = Some(longest);
         if let Some((una, highest)) = self.numbers
             && ack.after(una)
             && !ack.after(highest)

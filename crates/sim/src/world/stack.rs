@@ -54,13 +54,10 @@ impl World<'_, '_> {
         host: usize,
         packet: &Packet,
     ) -> Result<(), Broken> {
-        let Ok(header) = Segment::parse(packet.transport()) else {
+        let Ok(mut segment) = Segment::parse(packet.transport()) else {
             return Ok(());
         };
-        let segment = Segment {
-            header: header.header,
-            payload: &packet.payload,
-        };
+        segment.payload = &packet.payload;
         let stall = self
             .flows
             .note_progress(host, now, &segment, now.nanos_since(packet.sent));
@@ -146,9 +143,8 @@ impl World<'_, '_> {
             flows.mark(&mut packet);
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
             let checks_all = observers.checks == Checks::EveryEvent;
-            flows.note_answer(host, packet.ports());
-            let fits = !network.is_too_large(host, &packet);
-            let stall = flows.note_sent(host, now, &packet, fits);
+            let stall =
+                flows.note_sent(host, now, &packet, || !network.is_too_large(host, &packet));
             if checks_all
                 && outcome.is_ok()
                 && let Ok(segment) = Segment::parse(packet.transport())

@@ -11,7 +11,6 @@ use super::check::{self, WireObserver};
 use super::event::Broken;
 use super::flows::{Flows, Kind};
 use super::host::Host;
-use super::progress::Progress;
 use crate::packet::Packet;
 use crate::scenario::Party;
 
@@ -66,18 +65,6 @@ impl Flows {
         }
     }
 
-    /// A packet of these ports leaves `host`.
-    #[inline]
-    pub(super) fn note_answer(&mut self, host: usize, ports: (u16, u16)) {
-        if let Some(flow) = self.by_ports(ports) {
-            let state = &mut self.list[flow];
-            let side = state.side_of(host);
-            if let Kind::Tcp(stream) = &mut state.kind {
-                stream.progress[1 - side].on_answered();
-            }
-        }
-    }
-
     /// A packet of a segment leaves `host`, which the path takes (`fits`) or which is too large for
     /// it. Says when the sender has stalled.
     #[inline]
@@ -86,8 +73,17 @@ impl Flows {
         host: usize,
         now: Instant,
         packet: &Packet,
-        fits: bool,
+        fits: impl FnOnce() -> bool,
     ) -> Result<(), Broken> {
+        let Some(flow) = self.by_ports(packet.ports()) else {
+            return Ok(());
+        };
+        let state = &mut self.list[flow];
+        let side = state.side_of(host);
+        let Kind::Tcp(stream) = &mut state.kind else {
+            return Ok(());
+        };
+        stream.progress[1 - side].on_answered();
         let transport = packet.transport();
         let (Some(flags), Some(seq)) = (Segment::flags(transport), Segment::seq(transport)) else {
             return Ok(());
@@ -101,16 +97,19 @@ impl Flows {
             payload = 0;
         }
         let len = sequence_len(flags, payload);
-        if len == 0 || flags.rst() {
+        if len == 0 || flags.rst() || stream.is_given_up() {
             return Ok(());
         }
-        let Some(flow) = self.by_ports(packet.ports()) else {
-            return Ok(());
-        };
-        let side = self.list[flow].side_of(host);
-        self.progress(flow, side, now, |progress| {
-            progress.on_sent(now, seq, len, fits);
-        })
+        let stall = stream.check_progress(side, now);
+        stream.progress[side].on_sent(now, seq, len, fits());
+        match stall {
+            None => Ok(()),
+            Some(what) => Err(Broken {
+                flow,
+                host: state.parties[side],
+                what,
+            }),
+        }
     }
 
     /// A segment arrived at `host` after `delay`. Says when its sender or its receiver has stalled.
@@ -158,19 +157,12 @@ impl Flows {
     pub(super) fn end_progress(&mut self, now: Instant) -> Result<(), Broken> {
         (0..self.list.len())
             .flat_map(|flow| [(flow, 0), (flow, 1)])
-            .map(|(flow, side)| self.progress(flow, side, now, |_| ()))
+            .map(|(flow, side)| self.check_stall(flow, side, now))
             .fold(Ok(()), Result::and)
     }
 
-    /// Checks one side's progress up to `now` and then takes note of what happened.
-    #[inline]
-    fn progress(
-        &mut self,
-        flow: usize,
-        side: usize,
-        now: Instant,
-        note: impl FnOnce(&mut Progress),
-    ) -> Result<(), Broken> {
+    /// Checks one side's progress up to `now`.
+    fn check_stall(&mut self, flow: usize, side: usize, now: Instant) -> Result<(), Broken> {
         let state = &mut self.list[flow];
         let Kind::Tcp(stream) = &mut state.kind else {
             return Ok(());
@@ -178,9 +170,7 @@ impl Flows {
         if stream.is_given_up() {
             return Ok(());
         }
-        let stall = stream.check_progress(side, now);
-        note(&mut stream.progress[side]);
-        match stall {
+        match stream.check_progress(side, now) {
             None => Ok(()),
             Some(what) => Err(Broken {
                 flow,

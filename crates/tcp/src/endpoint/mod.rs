@@ -3,6 +3,7 @@
 
 mod config;
 mod cookies;
+mod deadlines;
 mod error;
 mod half_open;
 mod id;

@@ -105,6 +105,7 @@ impl Strays {
     }
 
     /// The next segment to leave.
+    #[inline]
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,

@@ -2,12 +2,13 @@
 //! to do.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use core::net::SocketAddr;
 
 use slab::Slab;
 use tack_base::Instant;
 
+use super::deadlines::{Deadlines, Key};
 use super::id::ConnectionId;
 use crate::connection::{Connection, State};
 
@@ -68,7 +69,7 @@ pub(super) struct Table {
     last_route: Option<(Tuple, ConnectionId)>,
     /// One key per connection that has a deadline. A deadline that moves later (an RTO, at each
     /// acknowledgement) leaves its key alone; the key is corrected when it comes up.
-    deadlines: BTreeSet<(Instant, ConnectionId)>,
+    deadlines: Deadlines,
     /// Connections that may have something to send, in turn.
     active: VecDeque<ConnectionId>,
     /// Connections that have events.
@@ -79,9 +80,8 @@ pub(super) struct Table {
 
 /// What an entry takes besides its connection: its place in the slab, with those that are free, and
 /// in the trees.
-const OVERHEAD: usize = 2 * size_of::<Entry>()
-    + 2 * size_of::<(Tuple, ConnectionId)>()
-    + 2 * size_of::<(Instant, ConnectionId)>();
+const OVERHEAD: usize =
+    2 * size_of::<Entry>() + 2 * size_of::<(Tuple, ConnectionId)>() + 2 * size_of::<Key>();
 
 impl Table {
     pub(super) fn len(&self) -> usize {
@@ -192,7 +192,7 @@ impl Table {
         let (armed, ready, charged) = (entry.armed, entry.ready, entry.charged);
         self.memory -= charged;
         if let Some(armed) = armed {
-            self.deadlines.remove(&(armed, id));
+            self.deadlines.remove((armed, id));
         }
         if ready {
             // `active` is drained all the time; nobody is obliged to drain this one.
@@ -299,7 +299,7 @@ impl Table {
             self.arm(self.active[index]);
         }
         loop {
-            let &(armed, id) = self.deadlines.first()?;
+            let (armed, id) = self.deadlines.first()?;
             let deadline = self
                 .get(id)
                 .and_then(|entry| entry.connection.poll_timeout());
@@ -315,7 +315,7 @@ impl Table {
     #[inline]
     pub(super) fn next_expired(&mut self, now: Instant) -> Option<ConnectionId> {
         loop {
-            let &(armed, id) = self.deadlines.first()?;
+            let (armed, id) = self.deadlines.first()?;
             if armed > now {
                 return None;
             }
@@ -332,7 +332,7 @@ impl Table {
 
     fn rearm(&mut self, id: ConnectionId, from: Option<Instant>, to: Option<Instant>) {
         if let Some(from) = from {
-            self.deadlines.remove(&(from, id));
+            self.deadlines.remove((from, id));
         }
         if let Some(to) = to {
             self.deadlines.insert((to, id));

@@ -2,8 +2,7 @@
 
 use tack_base::Instant;
 
-use super::{World, host};
-use crate::frame::NodeId;
+use super::World;
 
 impl<M: Clone> World<M> {
     pub(super) fn run_before(&mut self, now: Instant) {
@@ -107,12 +106,9 @@ impl<M: Clone> World<M> {
     /// Packets come to the queues of radios.
     #[inline]
     pub(super) fn take_entries(&mut self, at: Instant) {
-        while let Some(entry) = self.hosts.enter(at) {
+        while let Some((radio, msdu)) = self.hosts.enter(at) {
             self.events += 1;
-            let _dropped = match entry {
-                host::Entry::Own(msdu) => self.enter(msdu),
-                host::Entry::Relayed(msdu) => self.put(NodeId::AP, msdu.dst, msdu),
-            };
+            let _dropped = self.enter(radio, msdu);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is on the air, and what each radio hears of it.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tack_base::Instant;
@@ -174,7 +175,11 @@ impl<M> InFlight<M> {
 /// All PPDUs on the air.
 #[derive(Debug)]
 pub(super) struct Air<M> {
-    pub(super) flights: Vec<InFlight<M>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "a receiver takes one out and puts it back for each frame of it"
+    )]
+    pub(super) flights: Vec<Box<InFlight<M>>>,
     pub(super) sent: u64,
     pub(super) active: usize,
     /// When radios look whether an RTS was followed up: (instant, number of the RTS).
@@ -257,6 +262,7 @@ impl<M> Air<M> {
     pub(super) fn find(&mut self, number: u64) -> Option<&mut InFlight<M>> {
         self.flights
             .iter_mut()
+            .map(Box::as_mut)
             .find(|flight| flight.number == number)
     }
 }

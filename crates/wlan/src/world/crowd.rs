@@ -9,6 +9,7 @@
 //! noise keeps it from reading what the others read. Then it goes by itself, in the state in which
 //! it would be had it always done so. Results do not depend on who is in a crowd.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -178,7 +179,7 @@ impl Crowd {
     }
 
     /// Looks at what of `flights` they hear at `now`.
-    pub(super) fn look<M>(&mut self, now: Instant, flights: &[InFlight<M>]) {
+    pub(super) fn look<M>(&mut self, now: Instant, flights: &[Box<InFlight<M>>]) {
         let heard = flights
             .iter()
             .filter(|flight| self.hears[flight.ppdu.from.index()]);

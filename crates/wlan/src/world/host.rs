@@ -17,15 +17,6 @@ pub struct Delivery<M> {
     pub msdu: Msdu<M>,
 }
 
-/// A packet that comes to a queue.
-#[derive(Debug)]
-pub(super) enum Entry<M> {
-    /// From the radio's own host.
-    Own(Msdu<M>),
-    /// From one station to another, through the access point.
-    Relayed(Msdu<M>),
-}
-
 /// What is under way. The delays are the same for all radios, so each list is in order of time.
 #[derive(Debug)]
 pub(super) struct Hosts<M> {
@@ -33,6 +24,8 @@ pub(super) struct Hosts<M> {
     transmit: Duration,
     entering: VecDeque<(Instant, Msdu<M>)>,
     relayed: VecDeque<(Instant, Msdu<M>)>,
+    /// When the next packet comes to a queue: asked for more often than it changes.
+    next_entry: Instant,
     delivered: VecDeque<(Instant, Delivery<M>)>,
     /// Packets in `entering` and `relayed`, by radio and category.
     counts: Vec<[usize; 4]>,
@@ -45,6 +38,7 @@ impl<M> Hosts<M> {
             transmit: delays.transmit,
             entering: VecDeque::new(),
             relayed: VecDeque::new(),
+            next_entry: Instant::FAR_FUTURE,
             delivered: VecDeque::new(),
             counts: alloc::vec![[0; 4]; radios],
         }
@@ -55,14 +49,19 @@ impl<M> Hosts<M> {
         self.receive
     }
 
-    /// A host sends at `now`. Returns the packet when it is at the radio at once.
-    pub(super) fn send(&mut self, now: Instant, msdu: Msdu<M>) -> Option<Msdu<M>> {
-        if self.transmit.is_zero() {
-            return Some(msdu);
-        }
+    /// Whether what a host sends is at its radio at once.
+    #[inline]
+    pub(super) fn send_at_once(&self) -> bool {
+        self.transmit.is_zero()
+    }
+
+    /// A host sends at `now` what takes time to its radio.
+    #[inline]
+    pub(super) fn send(&mut self, now: Instant, msdu: Msdu<M>) {
+        let at = now + self.transmit;
+        self.next_entry = self.next_entry.min(at);
         self.counts[msdu.src.index()][msdu.category as usize] += 1;
-        self.entering.push_back((now + self.transmit, msdu));
-        None
+        self.entering.push_back((at, msdu));
     }
 
     /// A packet of a station has come to the access point's radio, for another station. Returns it
@@ -73,35 +72,40 @@ impl<M> Hosts<M> {
             return Some(msdu);
         }
         self.counts[NodeId::AP.index()][msdu.category as usize] += 1;
-        insert(&mut self.relayed, now + delay, msdu);
+        let at = now + delay;
+        self.next_entry = self.next_entry.min(at);
+        insert(&mut self.relayed, at, msdu);
         None
     }
 
     /// When the next packet comes to a queue.
     #[inline]
     pub(super) fn next_entry(&self) -> Instant {
+        self.next_entry
+    }
+
+    /// The next packet that has come to a queue by `now`, with the radio whose queue it is: what
+    /// goes from one station to another comes to the access point's.
+    #[inline]
+    pub(super) fn enter(&mut self, now: Instant) -> Option<(NodeId, Msdu<M>)> {
+        if self.next_entry > now {
+            return None;
+        }
+        // Of those that have come by now, the radios' own go first.
+        let is_own = self.entering.front().is_some_and(|(at, _)| *at <= now);
+        let list = if is_own {
+            &mut self.entering
+        } else {
+            &mut self.relayed
+        };
+        let (_, msdu) = list.pop_front()?;
         let first = |list: &VecDeque<(Instant, Msdu<M>)>| {
             list.front().map_or(Instant::FAR_FUTURE, |(at, _)| *at)
         };
-        first(&self.entering).min(first(&self.relayed))
-    }
-
-    /// The next packet that has come to a queue by `now`.
-    #[inline]
-    pub(super) fn enter(&mut self, now: Instant) -> Option<Entry<M>> {
-        let is_due =
-            |list: &VecDeque<(Instant, Msdu<M>)>| list.front().is_some_and(|(at, _)| *at <= now);
-        if is_due(&self.entering) {
-            let (_, msdu) = self.entering.pop_front()?;
-            self.counts[msdu.src.index()][msdu.category as usize] -= 1;
-            return Some(Entry::Own(msdu));
-        }
-        if is_due(&self.relayed) {
-            let (_, msdu) = self.relayed.pop_front()?;
-            self.counts[NodeId::AP.index()][msdu.category as usize] -= 1;
-            return Some(Entry::Relayed(msdu));
-        }
-        None
+        self.next_entry = first(&self.entering).min(first(&self.relayed));
+        let radio = if is_own { msdu.src } else { NodeId::AP };
+        self.counts[radio.index()][msdu.category as usize] -= 1;
+        Some((radio, msdu))
     }
 
     /// Packets of `category` on their way to the queue of `node`.
@@ -152,6 +156,10 @@ impl<M> Hosts<M> {
 /// Keeps a list in order of time, and what comes at the same time in its order.
 #[inline]
 fn insert<T>(list: &mut VecDeque<(Instant, T)>, at: Instant, what: T) {
+    if list.back().is_none_or(|(last, _)| *last <= at) {
+        list.push_back((at, what));
+        return;
+    }
     let later = list.iter().rev().take_while(|(other, _)| *other > at);
     let position = list.len() - later.count();
     list.insert(position, (at, what));

@@ -175,7 +175,7 @@ impl<M: Clone> World<M> {
             let is_first = crowd.is_empty();
             let receives = |flight: &InFlight<M>| flight.ppdu.to == Some(NodeId(*who));
             if !(is_first || radio.hears_as(&crowd.radio))
-                || air.flights.iter().any(receives)
+                || air.flights.iter().any(|flight| receives(flight))
                 || !stations[index].join(&mut crowd.access, crowd.busy_until)
             {
                 return true;

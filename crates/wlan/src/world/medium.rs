@@ -5,6 +5,8 @@
 //! destroys both for it: it senses energy and no frame, so no EIFS follows; one that still runs
 //! goes on. One that begins later spoils the MPDUs it overlaps, and EIFS follows when none is left.
 
+use alloc::boxed::Box;
+
 use tack_base::{Duration, Instant};
 
 use super::accounts::Network;
@@ -34,7 +36,7 @@ impl<M: Clone> World<M> {
         } else {
             Network::Neighbour
         };
-        let mut flight = InFlight::new(number, at, ppdu, network);
+        let mut flight = Box::new(InFlight::new(number, at, ppdu, network));
         // The sender hears nothing else while it sends.
         let sender = &mut self.radios[from];
         debug_assert!(!sender.is_sending, "no radio sends two PPDUs at once");

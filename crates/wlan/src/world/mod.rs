@@ -220,15 +220,15 @@ impl<M: Clone> World<M> {
     /// When there is no radio `msdu.src`.
     pub fn handle_msdu(&mut self, now: Instant, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         self.run_before(now);
-        match self.hosts.send(self.now, msdu) {
-            Some(msdu) => self.enter(msdu),
-            None => Ok(()),
+        if self.hosts.send_at_once() {
+            return self.enter(msdu.src, msdu);
         }
+        self.hosts.send(self.now, msdu);
+        Ok(())
     }
 
-    /// A packet comes to the queue of the radio `msdu.src`.
-    fn enter(&mut self, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
-        let at = msdu.src;
+    /// A packet comes to the queue of radio `at`.
+    fn enter(&mut self, at: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let to = if at == NodeId::AP {
             msdu.dst
         } else {
