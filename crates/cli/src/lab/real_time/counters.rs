@@ -8,8 +8,8 @@ use tack_io::namespace::Namespace;
 use tokio::sync::mpsc;
 
 /// Counters of both hosts since they were made, of all connections together (`/proc/net/snmp` and
-/// `/proc/net/netstat`). What the kernel does not have is not a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// `/proc/net/netstat`). What the kernel does not have, or could not be read, is not a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counters {
     /// Segments that the sending host sent again.
     pub(super) again: f64,
@@ -27,6 +27,20 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    const UNKNOWN: Self = Self {
+        again: f64::NAN,
+        packets: f64::NAN,
+        merged: f64::NAN,
+        out_of_order: f64::NAN,
+        delayed: f64::NAN,
+        compressed: f64::NAN,
+    };
+
+    /// What was read, or nothing that is a number.
+    fn or_unknown(read: io::Result<Self>) -> Self {
+        read.unwrap_or(Self::UNKNOWN)
+    }
+
     /// Of `sender` and `receiver`. Leaves the thread in one of them.
     fn of(sender: &Namespace, receiver: &Namespace) -> io::Result<Self> {
         sender.enter()?;
@@ -48,7 +62,7 @@ impl Counters {
             out_of_order: value(&netstat, "TcpExt:", "TCPOFOQueue"),
             delayed: value(&netstat, "TcpExt:", "DelayedACKs"),
             compressed: value(&netstat, "TcpExt:", "TCPAckCompressed"),
-            again: f64::NAN,
+            ..Self::UNKNOWN
         })
     }
 
@@ -102,7 +116,7 @@ pub(super) fn watch(
         tack_io::realtime::leave();
         let mut readings = Vec::new();
         while let Some(sample) = samples.blocking_recv() {
-            let counters = Counters::of(&sender, &receiver).unwrap_or_default();
+            let counters = Counters::or_unknown(Counters::of(&sender, &receiver));
             readings.push(Reading { sample, counters });
         }
         readings
@@ -125,6 +139,23 @@ IpExt: 4
         assert_eq!(value(text, "IpExt:", "InNoRoutes"), 4.0);
         assert!(value(text, "TcpExt:", "InNoRoutes").is_nan());
         assert!(value(text, "Udp:", "InDatagrams").is_nan());
+    }
+
+    /// Zeros would say that nothing was sent again, and that nothing was out of order.
+    #[test]
+    fn what_cannot_be_read_is_not_a_number() {
+        let unknown = Counters::or_unknown(Err(io::ErrorKind::PermissionDenied.into()));
+        let Counters {
+            again,
+            packets,
+            merged,
+            out_of_order,
+            delayed,
+            compressed,
+        } = unknown.since(&unknown);
+        for count in [again, packets, merged, out_of_order, delayed, compressed] {
+            assert!(count.is_nan(), "{unknown:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use tack_emulator::Host;
@@ -43,28 +43,60 @@ impl Program {
     /// What it has printed when it has ended.
     fn finish(mut self, limit: Duration) -> Result<String, Trouble> {
         let mut stdout = self.0.stdout.take();
-        let reading = std::thread::spawn(move || {
+        limited(limit, move || {
             let mut text = String::new();
             if let Some(stdout) = &mut stdout {
                 let _cut = stdout.read_to_string(&mut text);
             }
             text
-        });
-        let step = Duration::from_millis(20);
-        let mut waited = Duration::ZERO;
-        while !reading.is_finished() {
-            if waited > limit {
-                return Err(Trouble::Failed(format!(
-                    "a program took more than {limit:?}"
-                )));
-            }
-            std::thread::sleep(step);
-            waited += step;
-        }
-        reading
-            .join()
-            .map_err(|_| Trouble::Failed("a reader ended by a panic".into()))
+        })
     }
+
+    /// What it prints from here on.
+    fn lines(&mut self) -> Result<Lines, Trouble> {
+        let output = self.0.stdout.take().ok_or_else(|| Trouble::no("output"))?;
+        Ok(Lines(BufReader::new(output)))
+    }
+}
+
+/// What a program prints, line by line.
+struct Lines(BufReader<ChildStdout>);
+
+impl Lines {
+    /// The next line; an empty text at the end.
+    fn next(self, limit: Duration) -> Result<(String, Self), Trouble> {
+        let Self(mut output) = self;
+        let (read, output) = limited(limit, move || {
+            let mut line = String::new();
+            (output.read_line(&mut line).map(|_| line), output)
+        })?;
+        match read {
+            Ok(line) => Ok((line, Self(output))),
+            Err(error) => Err(Trouble::Failed(error.to_string())),
+        }
+    }
+}
+
+/// What `read` reads of a program, on a thread of its own: it ends with the program, if not before.
+fn limited<T: Send + 'static>(
+    limit: Duration,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Trouble> {
+    let reading = std::thread::spawn(read);
+    let step = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
+    while !reading.is_finished() {
+        if waited > limit {
+            return Err(Trouble::Failed(format!(
+                "a program took more than {limit:?}"
+            )));
+        }
+        std::thread::sleep(step);
+        waited += step;
+    }
+    reading
+        .join()
+        .map_err(|_| Trouble::Failed("a reader ended by a panic".into()))
 }
 
 /// Both ends of a download.
@@ -153,12 +185,7 @@ impl Pair<'_> {
             .arg(&omit)
             .args(windows);
         let mut receiver = start(&self.station.namespace, &mut receiver)?;
-        let output = receiver.0.stdout.take();
-        let mut lines = BufReader::new(output.ok_or_else(|| Trouble::no("output"))?);
-        let mut line = String::new();
-        lines
-            .read_line(&mut line)
-            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        let (line, lines) = receiver.lines()?.next(PATIENCE)?;
         let mut sender = Command::new(program);
         sender
             .arg("sender")
@@ -170,10 +197,7 @@ impl Pair<'_> {
             .arg(format!("omit={omit}"));
         let sender = start(&self.server.namespace, &mut sender)?;
         let sent = sender.finish(plan.omit + plan.length + PATIENCE)?;
-        let mut line = String::new();
-        lines
-            .read_line(&mut line)
-            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        let (line, _) = lines.next(PATIENCE)?;
         Outcome::of_quinn(&sent, &line)
     }
 }
@@ -205,4 +229,26 @@ fn start(namespace: &Namespace, command: &mut Command) -> Result<Program, Troubl
             let name = command.get_program().display();
             Trouble::Failed(format!("cannot run {name}: {error}"))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped());
+        Program(command.spawn().unwrap())
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_is_not_waited_for() {
+        let mut program = shell("echo first; exec sleep 600");
+        let (line, lines) = program.lines().unwrap().next(PATIENCE).unwrap();
+        assert_eq!(line, "first\n");
+        let Err(Trouble::Failed(why)) = lines.next(Duration::ZERO) else {
+            panic!("there is no second line");
+        };
+        assert!(why.contains("took more than"), "{why}");
+    }
 }

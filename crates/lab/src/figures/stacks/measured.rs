@@ -16,7 +16,8 @@ pub(super) mod value {
     /// Payload for each data packet that arrived, bytes.
     pub(in super::super) const PAYLOAD: &str = "bytes_per_packet";
     /// For each data packet that arrived, those that were acknowledged at once because segments
-    /// were missing before them, or were missing themselves.
+    /// were missing before them, or were missing themselves. Of the kernel a count of arrivals, of
+    /// this stack its own count of why it acknowledged.
     pub(in super::super) const DISORDERED: &str = "disordered";
     /// For each data packet that arrived: packets that the receiving kernel's TCP got, those of
     /// them that it joined with others while the program held the socket, acknowledgements of its

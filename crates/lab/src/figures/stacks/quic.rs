@@ -187,7 +187,8 @@ fn rare_acks(measured: &Measured<'_>) -> [Claim; 3] {
 }
 
 /// With windows that do not limit, what is left is the congestion window, which leaves the channel
-/// idle, and the air that acknowledgements take.
+/// idle, and the air that acknowledgements take. All shares of the time together are all of it: how
+/// they differ is no cause.
 fn window_or_air(measured: &Measured<'_>, route: Route) -> Claim {
     let ways = [QUINN_CUBIC, TACK];
     let change = measured.change(route, ways, goodput);
@@ -206,8 +207,8 @@ fn window_or_air(measured: &Measured<'_>, route: Route) -> Claim {
     });
     Claim::new(
         format!(
-            "{}: airtime explains how much slower quinn with CUBIC and wide windows is than TCP-TACK, to 5 points: the channel is idle, or carries \
-                acknowledgements, for longer",
+            "{}: a breakdown by airtime, no reason: as far as quinn with CUBIC and wide windows is slower than TCP-TACK, the channel carries its \
+                data for less of the time, to 5 points, and is idle, or carries acknowledgements, for longer",
             route.name
         ),
         "–",

@@ -117,7 +117,11 @@ fn disorder_explains_acknowledgements_and_nothing_else_does() {
 
 #[test]
 fn receive_offload_explains_what_its_packets_explain() {
-    let as_it_is = ["BBR with delayed:2", "kernel's as it is"];
+    let as_it_is = [
+        "BBR with delayed:2",
+        "acknowledgements of this stack",
+        "kernel's as it is",
+    ];
     let with = |acks: f64, packets: f64| {
         let differs = [(value::ACKS, acks), (value::TCP_PACKETS, packets)];
         verdicts(&results(KERNEL_BBR, &differs), &as_it_is)
@@ -140,14 +144,38 @@ fn reads_explain_acknowledgements_if_they_come_back_without() {
 
 #[test]
 fn the_channel_explains_goodput_only_as_far_as_it_goes() {
-    let words = ["CUBIC with delayed:2", "goodput of this stack"];
-    let with = |data: f64| {
-        let differs = [(value::GOODPUT, 90e6), (value::AIR_DATA, data)];
-        verdicts(&results(OURS_CUBIC, &differs), &words)
-    };
-    // The last path has no air.
-    assert_eq!(with(0.45), ["deviation", "deviation", "deviation", "fail"]);
-    assert_eq!(with(0.5), ["fail"; 4]);
+    for kernel in ["without GRO", "as it is"] {
+        let words = ["CUBIC with delayed:2", "goodput of this stack", kernel];
+        let with = |data: f64, idle: f64| {
+            let differs = [
+                (value::GOODPUT, 90e6),
+                (value::AIR_DATA, data),
+                (value::AIR_IDLE, idle),
+            ];
+            verdicts(&results(OURS_CUBIC, &differs), &words)
+        };
+        // The last path has no air.
+        let explained = ["deviation", "deviation", "deviation", "fail"];
+        assert_eq!(with(0.45, 0.1), explained);
+        assert_eq!(with(0.5, 0.1), ["fail"; 4]);
+        assert_eq!(with(0.45, 0.15), ["fail"; 4], "the sender leaves it idle");
+    }
+}
+
+#[test]
+fn goodput_is_compared_with_either_kernel() {
+    for (way, slower, equal) in [
+        (KERNEL_BBR, "as it is", "without GRO"),
+        (KERNEL_BBR_PLAIN, "without GRO", "as it is"),
+    ] {
+        let results = results(way, &[(value::GOODPUT, 120e6)]);
+        let with = |kernel| {
+            let words = [": the goodput of this stack", ", BBR with", kernel];
+            verdicts(&results, &words)
+        };
+        assert_eq!(with(slower), ["fail"; 4]);
+        assert_eq!(with(equal), ["pass"; 4]);
+    }
 }
 
 #[test]
@@ -178,7 +206,7 @@ fn reasons_of_quic_are_looked_for() {
     assert_eq!(verdicts(&small, &size), ["fail"]);
 
     // Slower than TACK with the same airtime for data: not explained.
-    let air = ["airtime explains"];
+    let air = ["breakdown by airtime"];
     let tack = results(TACK, &[(value::GOODPUT, 150e6)]);
     assert_eq!(verdicts(&tack, &air), ["fail"; 2]);
     let idle = [
