@@ -68,6 +68,14 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
         .map_err(|error| error.to_string())
 }
 
+/// A rate above zero, as [`rate`] reads it.
+pub(crate) fn rate_above_zero(text: &str) -> Result<Rate, String> {
+    match rate(text)? {
+        Rate::ZERO => Err("expected a rate above zero".into()),
+        rate => Ok(rate),
+    }
+}
+
 /// The text with its last letter, as iperf3 has them, replaced by a unit.
 fn expand(text: &str, units: [(&str, &str); 4]) -> Option<String> {
     units.into_iter().find_map(|(letter, unit)| {
@@ -114,6 +122,7 @@ mod tests {
         assert_eq!(rate("1.5g"), Ok(Rate::from_bits_per_sec(1_500_000_000)));
         assert_eq!(rate("54Mbps"), Ok(Rate::from_bits_per_sec(54_000_000)));
         assert_eq!(rate("0"), Ok(Rate::ZERO));
+        assert!(rate_above_zero("0").is_err() && rate_above_zero("1K").is_ok());
         assert!(rate("fast").is_err());
     }
 }

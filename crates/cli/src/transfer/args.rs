@@ -15,7 +15,7 @@ use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target, is_explicit};
 use crate::observe::ObserveArgs;
-use crate::values::{duration, listen, rate, silence, size};
+use crate::values::{duration, listen, rate_above_zero, silence, size};
 use crate::volume::Volume;
 
 /// Most transfers at a time that the command line accepts.
@@ -189,13 +189,6 @@ fn names_a_target(last: &OsString, before: &[OsString]) -> bool {
         "-" => !before.is_empty() && !before.iter().any(|path| path == "-"),
         text if is_explicit(text) => true,
         text => !Path::new(text).exists() && !before.is_empty(),
-    }
-}
-
-fn rate_above_zero(text: &str) -> Result<Rate, String> {
-    match rate(text)? {
-        Rate::ZERO => Err("expected a rate above zero".into()),
-        rate => Ok(rate),
     }
 }
 

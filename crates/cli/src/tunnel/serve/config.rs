@@ -1,6 +1,7 @@
 //! The configuration file of `tack serve`, which has the form of TOML.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,9 +24,9 @@ pub(super) struct ServeFile {
     /// Address to listen on; a reload does not change it.
     pub(super) listen: Option<Text<Address>>,
     /// The known peers that are served. Without it all are.
-    allow: Vec<Text<PeerName>>,
-    max_connections: Option<u32>,
-    max_per_peer: Option<u32>,
+    allow: Option<Vec<Text<PeerName>>>,
+    max_connections: Option<NonZeroU32>,
+    max_per_peer: Option<NonZeroU32>,
     targets: Vec<Text<TargetRule>>,
     remote_listen: Vec<Text<TargetRule>>,
     rate: Option<Text<Rate>>,
@@ -41,7 +42,7 @@ pub(super) struct ServeFile {
 struct PeerTable {
     targets: Option<Vec<Text<TargetRule>>>,
     remote_listen: Option<Vec<Text<TargetRule>>>,
-    max_connections: Option<u32>,
+    max_connections: Option<NonZeroU32>,
     rate: Option<Text<Rate>>,
     receive: Option<InboxTable>,
     offer: Option<Vec<PathBuf>>,
@@ -97,10 +98,7 @@ impl FromText for TargetRule {
 
 impl FromText for Rate {
     fn from_text(text: &str) -> Result<Self, String> {
-        match values::rate(text)? {
-            Rate::ZERO => Err("expected a rate above zero".into()),
-            rate => Ok(rate),
-        }
+        values::rate_above_zero(text)
     }
 }
 
@@ -167,7 +165,9 @@ impl ServeFile {
         let common = PeerPolicy {
             targets: joined(&flags.targets, &self.targets),
             remote_listen: joined(&flags.remote_listen, &self.remote_listen),
-            max_connections: flags.max_per_peer.or(self.max_per_peer).unwrap_or(4096),
+            max_connections: (flags.max_per_peer)
+                .or(self.max_per_peer.map(NonZeroU32::get))
+                .unwrap_or(4096),
             rate: flags.rate.or(self.rate.as_ref().map(|rate| rate.0)),
             inbox: flags
                 .inbox
@@ -175,7 +175,13 @@ impl ServeFile {
                 .or(self.receive.as_ref().map(InboxTable::policy)),
             offer: flags.offer.iter().chain(&self.offer).cloned().collect(),
         };
-        let allowed = joined(&flags.allowed, &self.allow);
+        let allowed = joined(&flags.allowed, self.allow.as_deref().unwrap_or_default());
+        // An empty list in the policy is all known peers.
+        if self.allow.is_some() && allowed.is_empty() {
+            return Err(Failure::usage(
+                "allow names nobody: expected a name, or no `allow` at all",
+            ));
+        }
         let mut peers = BTreeMap::new();
         for (name, table) in &self.peers {
             let wrong = |why: String| Failure::usage(format!("peers.{name}: {why}"));
@@ -192,7 +198,8 @@ impl ServeFile {
             let policy = PeerPolicy {
                 targets: own(&table.targets, &common.targets),
                 remote_listen: own(&table.remote_listen, &common.remote_listen),
-                max_connections: table.max_connections.unwrap_or(common.max_connections),
+                max_connections: (table.max_connections)
+                    .map_or(common.max_connections, NonZeroU32::get),
                 rate: table.rate.as_ref().map(|rate| rate.0).or(common.rate),
                 inbox: match &table.receive {
                     Some(table) => Some(table.policy()),
@@ -206,7 +213,7 @@ impl ServeFile {
             allowed,
             max_connections: flags
                 .max_connections
-                .or(self.max_connections)
+                .or(self.max_connections.map(NonZeroU32::get))
                 .unwrap_or(8192),
             common: Arc::new(common),
             peers,
@@ -356,9 +363,24 @@ mod tests {
         assert!(nested.contains("did you mean \"targets\"?"), "{nested}");
         assert!(wrong("max-connections = \"many\"\n").starts_with("serve.toml:1: "));
         assert!(wrong("rate = \"0bps\"\n").contains("above zero"));
+        for key in ["max-connections", "max-per-peer"] {
+            let zero = wrong(&format!("\n{key} = 0\n"));
+            assert!(
+                zero.starts_with("serve.toml:2: ") && zero.contains("nonzero"),
+                "{zero}"
+            );
+        }
         assert!(wrong("[receive]\ndir = \"a\"\nexisting = \"all\"\n").contains("overwrite"));
         assert!(wrong("[receive]\n").contains("dir"));
         assert!(wrong("targets = [\n").starts_with("serve.toml:"));
+        let nobody = ServeFile::parse("allow = []\n", "serve.toml").unwrap();
+        let words = nobody.policy(&FlagPolicy::default()).unwrap_err();
+        assert!(words.to_string().contains("allow names nobody"), "{words}");
+        let named = FlagPolicy {
+            allowed: vec!["desk".parse().unwrap()],
+            ..FlagPolicy::default()
+        };
+        assert_eq!(nobody.policy(&named).unwrap().allowed, named.allowed);
         let unused = ServeFile::parse("allow = [\"desk\"]\n[peers.phone]\n", "serve.toml").unwrap();
         let words = unused
             .policy(&FlagPolicy::default())
