@@ -156,7 +156,7 @@ impl fmt::Display for Failure {
 
 /// The reader of our standard output closed it.
 #[derive(Debug)]
-struct OutputClosed;
+pub(crate) struct OutputClosed;
 
 impl fmt::Display for OutputClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

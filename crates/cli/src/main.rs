@@ -90,6 +90,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
             let control = Some(args.state.open()?.path().to_owned());
             let (program, observe) = ("serve", args.observe.clone());
             let socket = tunnel::inherited_socket()?;
+            tunnel::raise_file_limit();
             within_runtime(observe::watched(
                 Watch {
                     program,
@@ -102,9 +103,16 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Doctor(args) => within_runtime(doctor::run(args)),
         Command::Status(args) => within_runtime(observe::status(args)),
         Command::Connect(args) => within_runtime(tunnel::connect(args)),
-        Command::Forward(args) => watched("forward", args.observe.clone(), tunnel::forward(args)),
-        Command::Proxy(args) => watched("proxy", args.observe.clone(), tunnel::proxy(args)),
+        Command::Forward(args) => {
+            tunnel::raise_file_limit();
+            watched("forward", args.observe.clone(), tunnel::forward(args))
+        }
+        Command::Proxy(args) => {
+            tunnel::raise_file_limit();
+            watched("proxy", args.observe.clone(), tunnel::proxy(args))
+        }
         Command::Gateway(args) => {
+            tunnel::raise_file_limit();
             let observe = args.observe.clone();
             watched("gateway", observe, tunnel::gateway(args))
         }
@@ -130,6 +138,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
 /// `tack exec`: its namespaces are made before this process has threads.
 fn exec(args: tunnel::ExecArgs) -> Result<ExitCode, Failure> {
     let inside = tunnel::enter(&args)?;
+    // The command keeps the limit that it was started with: programs may rely on it (select(2)).
+    tunnel::raise_file_limit();
     let watch = Watch {
         program: "exec",
         args: &args.observe.clone(),

@@ -252,6 +252,9 @@ impl ConnectOptions<'_> {
             MeetingError::Lost(_) | MeetingError::Silent => {
                 AttemptError::Unreachable(error.to_string())
             }
+            MeetingError::Failed(failed) if failed.refusal() == Refusal::Busy => {
+                AttemptError::Final(Failure::busy(failed))
+            }
             MeetingError::Failed(failed) => AttemptError::Final(Failure::plain(failed)),
         };
         let channel =

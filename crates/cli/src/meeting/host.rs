@@ -75,7 +75,10 @@ impl Host for WaitingHost {
 
     fn admit(&mut self, key: &PublicKey, rotations: &[Rotation]) -> Result<(), Refusal> {
         // Read anew each time: `tack peers remove` holds from now on.
-        let book = Book::load(&self.state).map_err(|_| Refusal::UnknownKey)?;
+        let book = Book::load(&self.state).map_err(|failure| {
+            tracing::error!(%failure, "cannot read the known peers");
+            Refusal::Busy
+        })?;
         if book.follows(key, rotations).is_some() || self.invitations.returns(key) {
             Ok(())
         } else {

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::dial::TunnelPeer;
 
 /// Connections that are carried at a time; more wait to be accepted.
-const MAX_CONNECTIONS: usize = 8192;
+pub(super) const MAX_CONNECTIONS: usize = 8192;
 /// Lines about connections that failed; further failures are not reported.
 const MAX_COMPLAINTS: u32 = 100;
 
@@ -38,8 +38,9 @@ impl Carrier {
         self
     }
 
-    /// Reports a failure on standard error.
+    /// Reports a failure on standard error and in the log.
     pub(crate) fn complain(&self, about: &dyn fmt::Display, why: &dyn fmt::Display) {
+        tracing::info!("{about}: {why}");
         if self.quiet {
             return;
         }

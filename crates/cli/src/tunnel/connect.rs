@@ -8,7 +8,7 @@ use super::dial::{StandardInput, TunnelArgs, TunnelPeer, ask};
 use super::message::{Answer, Request};
 use super::standard_streams::join_standard_streams;
 use super::target::TunnelTarget;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, OutputClosed};
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
@@ -48,11 +48,13 @@ async fn carry(args: ConnectArgs) -> Result<Exit, Failure> {
     let Answer::Open(_) = answer else {
         return Err(failed(&"unexpected answer from the other side"));
     };
-    join_standard_streams(stream).await.map_err(|error| {
-        Failure::failed(
+    let joined = join_standard_streams(stream).await;
+    joined.map_err(|error| match error.downcast::<OutputClosed>() {
+        Ok(closed) => Failure::failed("standard output", closed),
+        Err(error) => Failure::failed(
             format!("the connection to {} broke off", args.target),
             error,
-        )
+        ),
     })?;
     Ok(Exit::Done)
 }

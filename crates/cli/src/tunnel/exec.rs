@@ -56,12 +56,8 @@ pub(crate) fn enter(args: &ExecArgs) -> Result<Inside, Failure> {
     if let Some(descriptor) = args.tunnel.peer.target.ticket_descriptor()
         && descriptor > 2
     {
-        // Beside a known peer nobody reads it.
-        tack_io::private::close_on_exec(descriptor).map_err(|error| {
-            Failure::usage(format!(
-                "cannot read the ticket from /dev/fd/{descriptor}: {error}"
-            ))
-        })?;
+        // One that is not open, its reader reports.
+        let _ = tack_io::private::close_on_exec(descriptor);
     }
     Inside::start(&args.command)
 }

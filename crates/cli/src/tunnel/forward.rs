@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use tokio::io::AsyncRead;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, MAX_CONNECTIONS};
 use super::dial::{RequestError, StandardInput, TunnelArgs, TunnelPeer, answer};
-use super::message::{Answer, Request};
+use super::message::{Answer, Refusal, Request};
+use super::open_files::check_file_limit;
 use super::pump::{self, join_early};
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
@@ -116,6 +119,7 @@ pub(crate) async fn forward(args: ForwardArgs) -> Result<Exit, Failure> {
 }
 
 async fn run(args: ForwardArgs) -> Result<Exit, Failure> {
+    check_file_limit(MAX_CONNECTIONS);
     // What cannot be listened on is noticed before anybody is asked.
     let mut listeners = Vec::new();
     for forward in args.local {
@@ -235,10 +239,14 @@ async fn remote(forward: Forward, shared: Arc<Carrier>) -> Result<Never, Failure
                 );
                 was_open = true;
                 pause = FIRST_PAUSE;
-                while let Ok(Answer::Arrived(number, _)) = Answer::read(&mut stream).await {
+                arrivals(&mut stream, &shared.places, |number, place| {
                     let (shared, target) = (Arc::clone(&shared), forward.target.clone());
-                    tokio::spawn(async move { arrived(number, target, &shared).await });
-                }
+                    tokio::spawn(async move {
+                        let _place = place;
+                        arrived(number, target, &shared).await;
+                    });
+                })
+                .await;
                 stream.reset();
                 eprintln!("tack: {name} is lost; trying again");
             }
@@ -248,8 +256,15 @@ async fn remote(forward: Forward, shared: Arc<Carrier>) -> Result<Never, Failure
             }
             // A port that is in use after a loss is our own, which the peer has not given up yet.
             Err(RequestError::Refused(refusal)) if !was_open => {
+                let why = match refusal {
+                    Refusal::NotPermitted => {
+                        "the other side does not permit this address and port (its --remote-listen)"
+                            .to_owned()
+                    }
+                    refusal => refusal.to_string(),
+                };
                 return Err(Failure::network(format!(
-                    "{name} does not listen on {}: {refusal}",
+                    "{name} does not listen on {}: {why}",
                     forward.listen
                 )));
             }
@@ -260,11 +275,21 @@ async fn remote(forward: Forward, shared: Arc<Carrier>) -> Result<Never, Failure
     }
 }
 
+/// Takes a place for each connection that arrives at the peer, which may name any number of them,
+/// until the peer is lost.
+async fn arrivals(
+    stream: &mut (impl AsyncRead + Unpin),
+    places: &Arc<Semaphore>,
+    mut begin: impl FnMut(u64, OwnedSemaphorePermit),
+) {
+    while let Ok(Answer::Arrived(number, _)) = Answer::read(stream).await {
+        let place = Arc::clone(places).acquire_owned().await;
+        begin(number, place.expect("never closed"));
+    }
+}
+
 /// Connects a connection that arrived at the peer to its target here.
 async fn arrived(number: u64, target: TunnelTarget, shared: &Carrier) {
-    let Ok(_place) = shared.places.acquire().await else {
-        return;
-    };
     let host = target.host.to_string();
     match TcpStream::connect((host.as_str(), target.port)).await {
         Ok(stream) => carry(stream, &Request::Accept(number), shared).await,
@@ -281,6 +306,37 @@ async fn arrived(number: u64, target: TunnelTarget, shared: &Carrier) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn no_more_connections_of_the_peer_are_begun_than_there_are_places() {
+        let (mut near, mut far) = tokio::io::duplex(1024);
+        let from = SocketAddr::from(([127, 0, 0, 1], 9));
+        for number in 0..10 {
+            Answer::Arrived(number, from).write(&mut far).await.unwrap();
+        }
+        drop(far);
+        let places = Arc::new(Semaphore::new(3));
+        let mut begun = Vec::new();
+        {
+            let taking = arrivals(&mut near, &places, |_, place| begun.push(place));
+            let taking = std::pin::pin!(taking);
+            assert!(futures_now(taking).await.is_none(), "it waits for a place");
+        }
+        assert_eq!(begun.len(), 3);
+        begun.clear();
+        let mut rest = 0;
+        arrivals(&mut near, &places, |_, _place| rest += 1).await;
+        assert_eq!(rest, 6, "one was read and had no place");
+    }
+
+    /// What a future has at once.
+    async fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = future => Some(done),
+            () = tokio::task::yield_now() => None,
+        }
+    }
 
     #[test]
     fn forwards_are_as_ssh_has_them() {

@@ -70,8 +70,9 @@ pub(crate) enum Refusal {
     /// The target does not answer.
     #[error("the target does not answer")]
     TimedOut,
-    /// The serving side has its maximum of connections.
-    #[error("the other side has its maximum of connections")]
+    /// The serving side has its maximum of connections or of open files, or cannot read its known
+    /// peers.
+    #[error("the other side has its maximum of connections, or takes none at the moment")]
     Busy,
     /// The address to listen on is in use.
     #[error("the address is in use at the other side")]
@@ -145,6 +146,23 @@ impl Refusal {
             Self::Gone => "gone",
             Self::LookupFailed => "lookup_failed",
             Self::Failed => "failed",
+        }
+    }
+
+    /// The words of the side that refuses.
+    pub(crate) fn to_refusing(self) -> &'static str {
+        match self {
+            Self::Malformed => "the request is malformed, or of another version of tack",
+            Self::NotPermitted => "not permitted",
+            Self::NoSuchHost => "no address of this name is found",
+            Self::ConnectionRefused => "connection refused",
+            Self::Unreachable => "the target is unreachable",
+            Self::TimedOut => "the target does not answer",
+            Self::Busy => "no more connections or files can be open",
+            Self::AddressInUse => "the address is in use",
+            Self::Gone => "the connection is gone",
+            Self::LookupFailed => "no answer about this name",
+            Self::Failed => "it failed",
         }
     }
 

@@ -14,6 +14,7 @@ mod gateway;
 mod limit;
 mod message;
 mod names;
+mod open_files;
 mod proxy;
 mod pump;
 mod rules;
@@ -25,6 +26,7 @@ pub(crate) use connect::{ConnectArgs, connect};
 pub(crate) use exec::{EXEC_EXIT_CODES, EXEC_FAILED, ExecArgs, enter, exec, within};
 pub(crate) use forward::{ForwardArgs, forward};
 pub(crate) use gateway::{GatewayArgs, gateway};
+pub(crate) use open_files::raise_file_limit;
 pub(crate) use proxy::{ProxyArgs, proxy};
 pub(crate) use serve::{MAX_LOOKUPS, ServeArgs, inherited_socket, serve};
 

@@ -15,9 +15,10 @@ use fast_socks5::ReplyError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, MAX_CONNECTIONS};
 use super::dial::{RequestError, StandardInput, TunnelArgs, TunnelPeer};
 use super::message::{Answer, Refusal, Request};
+use super::open_files::check_file_limit;
 use super::pump::{self, join};
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
@@ -60,6 +61,7 @@ pub(crate) async fn proxy(args: ProxyArgs) -> Result<Exit, Failure> {
 
 async fn run(args: ProxyArgs) -> Result<Exit, Failure> {
     use crate::address::{Family, Reach};
+    check_file_limit(MAX_CONNECTIONS);
     let resolved = args.listen.resolve(1080, Reach::Anywhere, Family::Any);
     let at = resolved.await?[0];
     if !at.ip().is_loopback() && !args.allow_remote {

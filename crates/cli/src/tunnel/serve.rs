@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use tack::secure::{Admission, SecureListenOptions};
 use tack::{Config, ListenOptions};
 use tack_base::Rate;
@@ -26,6 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::dial::keep_alive;
+use super::open_files::check_file_limit;
 use super::rules::TargetRule;
 use super::{ALPN, SERVE_PORT, SERVE_UDP_PORT, TUNNEL_PORT};
 use crate::address::{Address, Family};
@@ -37,7 +39,7 @@ use crate::peers::{Book, PeerName};
 use crate::signals::Signals;
 use crate::state::{StateArgs, StateDir};
 use crate::transfer::TransportArgs;
-use crate::values::{listen, rate, silence};
+use crate::values::{listen, rate_above_zero, silence};
 use crate::volume::Volume;
 use access::Access;
 use config::{FlagPolicy, ServeFile};
@@ -83,13 +85,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME")]
     remember: Option<PeerName>,
     /// Maximum number of carried connections [default: 8192]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u32>::new().range(1..))]
     max_connections: Option<u32>,
     /// Maximum number of carried connections of a peer [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u32>::new().range(1..))]
     max_per_peer: Option<u32>,
     /// Limit what the connections of a peer carry together, in each direction (10M is 10 Mbit/s)
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = rate_above_zero)]
     rate: Option<Rate>,
     /// Let known peers send files into this folder (tack send FILE NAME:)
     #[arg(long, value_name = "DIR")]
@@ -167,17 +169,22 @@ impl Rules {
     }
 
     /// Puts the file's rules in the place of those in force. A file that is wrong changes nothing.
-    fn reload(&self, current: &CurrentPolicy, folders: &Folders) {
+    /// `listen` is what the file said first.
+    fn reload(&self, current: &CurrentPolicy, folders: &Folders, listen: Option<&Address>) {
         let Some(path) = &self.file else {
             return;
         };
-        let loaded = self.read().and_then(|(policy, _)| {
+        let loaded = self.read().and_then(|(policy, listen)| {
             folders.prepare(&policy)?;
             current.replace(policy);
-            Ok(())
+            Ok(listen)
         });
         match loaded {
-            Ok(()) => eprintln!("tack: {} was read again", path.display()),
+            Ok(now) if now.as_ref() != listen => eprintln!(
+                "tack: {} was read again, `listen` needs a restart",
+                path.display()
+            ),
+            Ok(_) => eprintln!("tack: {} was read again", path.display()),
             Err(failure) => eprintln!(
                 "tack: {} was not read again, the rules stay as they are: {failure}",
                 path.display()
@@ -225,6 +232,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
     let (stop, stopped) = watch::channel(false);
     let folders = Arc::new(Folders::new(args.timeout, stopped));
     folders.prepare(&policy)?;
+    check_file_limit(policy.max_connections as usize);
     let max_connections = policy.max_connections as usize + BEFORE_A_PLACE;
     let policy = Arc::new(CurrentPolicy::new(policy));
     let access = Access::new(state.clone());
@@ -302,8 +310,12 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
                 }
                 if !is_known {
                     service.access().let_in(arrival.met.peer);
-                    // What let it in has served.
-                    waiting_side.complete(&arrival.met)?;
+                    // What let it in has served. A full disk is no reason to end what others have.
+                    if let Err(failure) = waiting_side.complete(&arrival.met) {
+                        eprintln!(
+                            "tack: the invitation may serve the same peer again: {failure}"
+                        );
+                    }
                 }
                 arrival.link
             }
@@ -312,7 +324,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
                 Err(error) => return Err(Failure::failed("cannot accept", error)),
             },
             () = next_hangup(&mut hangup) => {
-                rules.reload(&policy, &folders);
+                rules.reload(&policy, &folders, listen.as_ref());
                 service.apply_rates();
                 continue;
             }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncWrite, Stdout};
 use tokio::time::timeout;
 
 use super::pump::Direction;
+use crate::exit::OutputClosed;
 use crate::meeting::PeerStream;
 use crate::transfer::channel::Writer;
 
@@ -22,7 +23,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// it knows; on a terminal, where nobody would, it ends the connection.
 ///
 /// # Errors
-/// The first failure of a side, after which neither is of use.
+/// The first failure of a side, after which neither is of use. It is [`OutputClosed`] where nobody
+/// reads standard output any more.
 pub(super) async fn join_standard_streams(peer: PeerStream) -> io::Result<()> {
     let (mut peer_reader, mut peer_writer) = peer.into_split();
     let (mut input, mut output) = (tokio::io::stdin(), Output(tokio::io::stdout()));
@@ -59,6 +61,13 @@ pub(super) async fn join_standard_streams(peer: PeerStream) -> io::Result<()> {
     }
 }
 
+fn closed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::BrokenPipe, OutputClosed),
+        _ => error,
+    }
+}
+
 /// Standard output, which is closed when it is shut down.
 struct Output(Stdout);
 
@@ -68,15 +77,15 @@ impl AsyncWrite for Output {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        Pin::new(&mut self.0).poll_write(cx, bytes).map_err(closed)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.0).poll_flush(cx).map_err(closed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.0).poll_flush(cx))?;
+        ready!(self.as_mut().poll_flush(cx))?;
         // The descriptor stays in use: what is opened next must not become standard output.
         let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
         Poll::Ready(Ok(rustix::stdio::dup2_stdout(nowhere)?))

@@ -40,6 +40,7 @@ mod support;
 mod sweep;
 mod transfer;
 mod tunnel;
+mod tunnel_limits;
 mod tunnel_talks;
 mod turns;
 mod unchanged_talks;

@@ -228,6 +228,32 @@ fn datagrams_reach_permitted_targets_and_only_they_answer() {
 }
 
 #[test]
+fn the_log_has_failures_that_standard_error_does_not_repeat() {
+    let two = Two::new(&["--target", "127.0.0.1:*"]);
+    let arguments = [
+        "--log",
+        "info",
+        "proxy",
+        "server:",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let mut service = Service::start(&two.client, &arguments);
+    let line = service.line(" lead to ");
+    let address = line.split_whitespace().find_map(|word| word.parse().ok());
+    let address: SocketAddr = address.unwrap_or_else(|| panic!("{line}"));
+    for _ in 0..101 {
+        let mut wrong = connect(address);
+        wrong.write_all(&[0x16]).unwrap();
+        let _ = wrong.read(&mut [0]);
+    }
+    service.line("further failures are not reported");
+    let mut wrong = connect(address);
+    wrong.write_all(&[0x17]).unwrap();
+    service.line("0x17");
+}
+
+#[test]
 fn a_proxy_is_for_this_machine_unless_told_otherwise() {
     let two = Two::new(&["--target", "127.0.0.1:*"]);
     let arguments = ["proxy", "server:", "--listen", "0.0.0.0:0"];

@@ -109,6 +109,14 @@ fn each_peer_has_its_rules_and_a_reload_changes_them_without_dropping_connection
     assert_eq!(reach(&desk, &second).0, Some(0));
     let words = served.reload("targets = [\"nas:1\"]\n[peers.nobody]\n");
     assert!(words.contains("stay as they are"), "{words}");
+    // An empty list is nobody, and not everybody.
+    let words = served.reload(&format!("targets = [\"{first}\"]\nallow = []\n"));
+    assert!(words.contains("stay as they are"), "{words}");
+    assert!(words.contains("allow names nobody"), "{words}");
+    assert_eq!(reach(&desk, &first).0, Some(3));
+    let other = format!("targets = [\"{second}\"]\nlisten = \"127.0.0.1:1\"\n");
+    let words = served.reload(&other);
+    assert!(words.contains("`listen` needs a restart"), "{words}");
     talk(&mut open);
 }
 
@@ -415,6 +423,7 @@ fn a_configuration_that_is_wrong_is_refused_at_the_start() {
         ),
         ("\n[peers.x]\n", "nothing to serve"),
         ("targets = [\"nas:1\"]\nallow = [\"nobody\"]\n", "nobody"),
+        ("targets = [\"nas:1\"]\nallow = []\n", "allow names nobody"),
         ("offer = [\"nowhere\"]\n", "nowhere: cannot be offered"),
     ] {
         fs::write(server.path("serve.toml"), config).unwrap();

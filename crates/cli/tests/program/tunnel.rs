@@ -37,6 +37,11 @@ impl Service {
         }
     }
 
+    /// What it says until it ends, which somebody has caused.
+    pub(crate) fn rest(&mut self, said: &mut String) {
+        self.errors.read_to_string(said).unwrap();
+    }
+
     /// The next line that contains `words`.
     pub(crate) fn line(&mut self, words: &str) -> String {
         loop {
@@ -359,6 +364,7 @@ fn a_port_that_may_not_be_listened_on_is_refused() {
         let ended = finish(&mut two.client.command(&["forward", "-R", &spec, "server:"]));
         assert_eq!(ended.code, Some(3), "{ended:?}");
         assert!(ended.stderr.contains("does not permit"), "{ended:?}");
+        assert!(ended.stderr.contains("(its --remote-listen)"), "{ended:?}");
     }
 }
 
@@ -439,6 +445,12 @@ fn refusals_say_why() {
         let said = refused(&two, &format!("{host}:{port}"));
         assert!(said.contains("does not permit"), "{host}: {said}");
     }
+    // The serving side speaks of itself.
+    let mut two = two;
+    let line = two.service.line("127.0.0.1:");
+    assert!(!line.contains("the other side"), "{line}");
+    let line = two.service.line("not permitted");
+    assert!(!line.contains("the other side"), "{line}");
     let ended = finish(&mut two.connect("nowhere"));
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("is not a valid target"), "{ended:?}");
@@ -623,6 +635,9 @@ fn nothing_to_serve_and_nothing_to_forward_are_mistakes() {
         &["serve"][..],
         &["forward", "server:"],
         &["serve", "--target", "nas"],
+        &["serve", "--target", "nas:1", "--rate", "0"],
+        &["serve", "--target", "nas:1", "--max-connections", "0"],
+        &["serve", "--target", "nas:1", "--max-per-peer", "0"],
     ] {
         let ended = side.run(arguments);
         assert_eq!(ended.code, Some(2), "{ended:?}");

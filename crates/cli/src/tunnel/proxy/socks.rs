@@ -34,12 +34,16 @@ pub(crate) struct Replier<S>(Socks5ServerProtocol<S, states::CommandRead>);
 ///
 /// # Errors
 /// For what is not a request that we can serve, in words.
-pub(crate) async fn accept<S>(stream: S) -> Result<(SocksRequest, Replier<S>), SocksServerError>
+pub(crate) async fn accept<S>(stream: S) -> Result<(SocksRequest, Replier<S>), String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let protocol = Socks5ServerProtocol::accept_no_auth(stream).await?;
-    let (protocol, command, address) = protocol.read_command().await?;
+    let protocol = Socks5ServerProtocol::accept_no_auth(stream).await;
+    let (protocol, command, address) = protocol
+        .map_err(in_words)?
+        .read_command()
+        .await
+        .map_err(in_words)?;
     let request = match command {
         Socks5Command::TCPConnect => target_of(address).map(SocksRequest::Connect),
         Socks5Command::UDPAssociate => {
@@ -51,18 +55,26 @@ where
         }
         Socks5Command::TCPBind => {
             let refused = ReplyError::CommandNotSupported;
-            protocol.reply_error(&refused).await?;
-            return Err(SocksServerError::UnknownCommand(2));
+            protocol.reply_error(&refused).await.map_err(in_words)?;
+            return Err("it asks for BIND: expected CONNECT or UDP ASSOCIATE".into());
         }
     };
     match request {
         Some(request) => Ok((request, Replier(protocol))),
         None => {
-            protocol.reply_error(&ReplyError::HostUnreachable).await?;
-            Err(SocksServerError::Bug(
-                "the host is not a name or a port is 0",
-            ))
+            let refused = ReplyError::HostUnreachable;
+            protocol.reply_error(&refused).await.map_err(in_words)?;
+            Err("expected a host name or an address, and a port from 1 to 65535".into())
         }
+    }
+}
+
+fn in_words(error: SocksServerError) -> String {
+    match error {
+        SocksServerError::AuthMethodUnacceptable(methods) => format!(
+            "it offers the authentication methods {methods:?}: expected no authentication (0)"
+        ),
+        error => error.to_string(),
     }
 }
 
@@ -122,7 +134,7 @@ mod tests {
                     .unwrap();
                 Ok(request)
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error),
         };
         drop(far);
         let mut answered = Vec::new();
@@ -176,31 +188,40 @@ mod tests {
 
     #[tokio::test]
     async fn what_we_do_not_serve_is_answered() {
-        for (bytes, answer) in [
+        for (bytes, answer, words) in [
             // No method without a password.
-            (&b"\x05\x01\x02"[..], &[5, 0xff][..]),
+            (
+                &b"\x05\x01\x02"[..],
+                &[5, 0xff][..],
+                "expected no authentication",
+            ),
             // BIND, an unknown command, an unknown kind of address, port 0.
             (
                 b"\x05\x01\x00\x05\x02\x00\x01\x01\x02\x03\x04\x00\x50",
                 &[5, 0, 5, 7],
+                "expected CONNECT",
             ),
             (
                 b"\x05\x01\x00\x05\x09\x00\x01\x01\x02\x03\x04\x00\x50",
                 &[5, 0, 5, 7],
+                "command",
             ),
             (
                 b"\x05\x01\x00\x05\x01\x00\x07\x01\x02\x03\x04\x00\x50",
                 &[5, 0, 5, 8],
+                "",
             ),
             (
                 b"\x05\x01\x00\x05\x01\x00\x01\x01\x02\x03\x04\x00\x00",
                 &[5, 0, 5, 4],
+                "a port from 1",
             ),
-            (b"\x05\x01\x00\x05\x01", &[5, 0]),
-            (b"\x04\x01", &[]),
+            (b"\x05\x01\x00\x05\x01", &[5, 0], ""),
+            (b"\x04\x01", &[], "version"),
         ] {
             let (request, answered) = talk(bytes).await;
-            request.unwrap_err();
+            let said = request.unwrap_err();
+            assert!(said.contains(words) && !said.contains("BUG"), "{said}");
             assert!(answered.starts_with(answer), "{bytes:?}: {answered:?}");
         }
     }

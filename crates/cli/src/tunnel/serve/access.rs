@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tack::secure::PublicKey;
@@ -10,12 +11,15 @@ use tack_pairing::short;
 use super::policy::Policy;
 use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
+use crate::tunnel::message::Refusal;
 
 /// Judges keys: known peers that a policy allows, and who was invited.
 #[derive(Debug)]
 pub(super) struct Access {
     state: StateDir,
     invited: Mutex<Invited>,
+    /// It was said that the known peers cannot be read, and they still cannot.
+    has_complained: AtomicBool,
 }
 
 /// Keys that a ticket or a code let in, in this run.
@@ -32,6 +36,7 @@ impl Access {
         Self {
             state,
             invited: Mutex::default(),
+            has_complained: AtomicBool::new(false),
         }
     }
 
@@ -55,13 +60,24 @@ impl Access {
 
     /// Who has this key, if it is served under `policy`.
     pub(super) fn guest(&self, key: PublicKey, policy: &Policy) -> Option<Guest> {
+        self.judge(key, policy).ok()
+    }
+
+    /// As [`Self::guest`].
+    ///
+    /// # Errors
+    /// Why it is not served: the rules, or that nobody can be judged at the moment.
+    pub(super) fn judge(&self, key: PublicKey, policy: &Policy) -> Result<Guest, Refusal> {
         // Without the names nobody can be judged.
-        let name = self.name(&key)?;
+        let name = self.name(&key).ok_or(Refusal::Busy)?;
         let is_served = match &name {
             Some(name) => policy.allows(name),
             None => self.invited().nameless.contains(key.as_bytes()),
         };
-        is_served.then_some(Guest { key, name })
+        match is_served {
+            true => Ok(Guest { key, name }),
+            false => Err(Refusal::NotPermitted),
+        }
     }
 
     /// The name of a peer, or a short form of its key.
@@ -74,9 +90,15 @@ impl Access {
     fn name(&self, key: &PublicKey) -> Option<Option<PeerName>> {
         // Read anew each time: `tack peers remove` holds from now on.
         let book = match Book::load(&self.state) {
-            Ok(book) => book,
+            Ok(book) => {
+                self.has_complained.store(false, Ordering::Relaxed);
+                book
+            }
             Err(failure) => {
                 tracing::error!(%failure, "cannot read the known peers: all are refused");
+                if !self.has_complained.swap(true, Ordering::Relaxed) {
+                    eprintln!("tack: {failure}; until that works, nobody is let in");
+                }
                 return None;
             }
         };
@@ -149,7 +171,8 @@ mod tests {
         // Any question shows that it has a name; its own is not needed.
         assert!(access.guest(PublicKey::from([2; 32]), &policy).is_none());
         policy.allowed = vec!["desk".parse().unwrap()];
-        assert!(access.guest(key, &policy).is_none(), "not allowed");
+        let refused = access.judge(key, &policy).unwrap_err();
+        assert_eq!(refused, Refusal::NotPermitted, "not allowed");
         policy.allowed.push(name.clone());
         assert_eq!(
             access.guest(key, &policy).unwrap().name.as_ref(),
@@ -158,7 +181,8 @@ mod tests {
         policy.allowed.clear();
         let book = state.read("peers.json").unwrap().unwrap();
         state.write("peers.json", b"{").unwrap();
-        assert!(access.guest(key, &policy).is_none(), "no names to be read");
+        let refused = access.judge(key, &policy).unwrap_err();
+        assert_eq!(refused, Refusal::Busy, "no names to be read");
         access.let_in(PublicKey::from([3; 32]));
         state.write("peers.json", &book).unwrap();
         assert!(access.guest(PublicKey::from([3; 32]), &policy).is_none());

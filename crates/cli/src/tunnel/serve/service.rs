@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tack::secure::PublicKey;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -82,6 +83,11 @@ impl Service {
         self.access.guest(key, &self.policy.now())
     }
 
+    /// As [`Self::guest`], with the reason where there is none.
+    fn judge(&self, key: PublicKey) -> Result<Guest, Refusal> {
+        self.access.judge(key, &self.policy.now())
+    }
+
     /// What a peer may do, as of now.
     pub(super) fn policy_of(&self, guest: &Guest) -> Arc<PeerPolicy> {
         self.policy.now().of(guest.name.as_ref())
@@ -148,7 +154,7 @@ impl Service {
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Ok(Err(error)) => Refusal::of(&error),
+                Ok(Err(error)) => refusal_of(&error),
                 Err(_) => Refusal::TimedOut,
             };
         }
@@ -163,7 +169,7 @@ impl Service {
                 self.carry(stream, peer, guest, &what, place).await;
             }
             Err(refusal) => {
-                self.say(guest, &format_args!("{target}: {refusal}"));
+                self.say(guest, &format_args!("{target}: {}", refusal.to_refusing()));
                 refuse(peer, refusal).await;
             }
         }
@@ -265,7 +271,7 @@ impl Service {
                     self.say(guest, &format_args!("listening on {address} for it"));
                     (address, listener)
                 }
-                Err(error) => return refuse(peer, Refusal::of(&error)).await,
+                Err(error) => return refuse(peer, refusal_of(&error)).await,
             };
         let (reader, writer) = peer.into_split();
         let arrivals = self.accepted.arrivals(*guest.key.as_bytes(), at);
@@ -305,7 +311,15 @@ async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, pl
                 &format_args!("UDP: {received} datagrams to the peer, {sent} from it"),
             );
         }
-        Err(error) => refuse(peer, Refusal::of(&error)).await,
+        Err(error) => refuse(peer, refusal_of(&error)).await,
+    }
+}
+
+/// The refusal that a failure here means.
+fn refusal_of(error: &std::io::Error) -> Refusal {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE) => Refusal::Busy,
+        _ => Refusal::of(error),
     }
 }
 
@@ -326,8 +340,9 @@ pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
         return;
     };
     // Met, but perhaps not among those that are allowed.
-    let Some(guest) = service.guest(*key) else {
-        return refuse(peer, Refusal::NotPermitted).await;
+    let guest = match service.judge(*key) {
+        Ok(guest) => guest,
+        Err(refusal) => return refuse(peer, refusal).await,
     };
     let Some(place) = service.enter(&guest) else {
         return refuse(peer, Refusal::Busy).await;
