@@ -31,7 +31,7 @@ pub(crate) struct CarrierArgs {
     #[arg(long, value_name = "ADDRESS", requires = "tun_address")]
     tun_kernel: Vec<IpAddr>,
     /// A further network that the kernel routes into the TUN device
-    #[arg(long, value_name = "NETWORK", requires = "tun_address")]
+    #[arg(long, value_name = "NETWORK", requires = "tun_address", value_parser = network)]
     tun_route: Vec<IpNet>,
     /// Name of the TUN device [default: tun0, or the next free number]
     #[arg(long, value_name = "NAME", requires = "tun_address")]
@@ -58,6 +58,15 @@ fn address(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>().map_err(|_| {
         format!("expected an address with the length of its prefix, such as 10.77.0.2/24 or fd77::2/64, got {text:?}")
     })
+}
+
+/// A network, as routes and exceptions have it.
+///
+/// # Errors
+/// In words.
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .map_err(|_| format!("expected a network such as 10.0.0.0/8 or fd77::/64, got {text:?}"))
 }
 
 impl CarrierArgs {
@@ -239,5 +248,9 @@ mod tests {
                 .contains("family")
         );
         assert!(refused("--carrier ham").contains("udp"));
+        for network in ["10.0.0.0/40", "1.2.3.4", "fd77::/129"] {
+            let why = refused(&format!("--tun-address 10.1.1.1/24 --tun-route {network}"));
+            assert!(why.contains("10.0.0.0/8") && why.contains(network), "{why}");
+        }
     }
 }

@@ -56,8 +56,12 @@ pub(crate) fn enter(args: &ExecArgs) -> Result<Inside, Failure> {
     if let Some(descriptor) = args.tunnel.peer.target.ticket_descriptor()
         && descriptor > 2
     {
-        // One that is not open, its reader reports.
-        let _ = tack_io::private::close_on_exec(descriptor);
+        // Beside a known peer nobody reads it.
+        tack_io::private::close_on_exec(descriptor).map_err(|error| {
+            Failure::usage(format!(
+                "cannot read the ticket from /dev/fd/{descriptor}: {error}"
+            ))
+        })?;
     }
     Inside::start(&args.command)
 }

@@ -24,6 +24,7 @@ use super::flows::{Deliver, FlowLimits, Flows};
 use super::message::{Answer, Refusal, Request};
 use super::pump::{self, join};
 use super::target::{Host, TunnelTarget};
+use crate::carrier;
 use crate::exit::{Exit, Failure};
 use crate::meeting::Target;
 use crate::observe::{ObserveArgs, tunnels};
@@ -45,13 +46,13 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "NAME", required = true, value_parser = rules::interface)]
     interface: Vec<String>,
     /// Leave connections to this network alone; may be given several times
-    #[arg(long, value_name = "NETWORK")]
+    #[arg(long, value_name = "NETWORK", value_parser = carrier::network)]
     except: Vec<IpNet>,
     /// The port that netfilter passes connections to; no client has to know it
     #[arg(long, value_name = "PORT", default_value_t = 1081, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// The mark of packets that netfilter passes here, and the number of their routing table
-    #[arg(long, value_name = "NUMBER", default_value_t = 7281, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 7281, value_parser = rules::mark)]
     mark: u32,
     /// Print the rules of netfilter and routing that pass the clients' connections here, and exit
     #[arg(long, group = "rules")]

@@ -24,6 +24,10 @@ use crate::observe::tunnels;
 const LIFETIME: Duration = Duration::from_secs(30);
 /// How long the peer may take to answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(15);
+/// How long a line about a name is not repeated: one lookup asks for several records, and again.
+const REPORT_AGAIN: Duration = Duration::from_secs(10);
+/// Lines that are remembered, so that they are not repeated; of more the oldest is forgotten.
+const MAX_REPORTED: usize = 64;
 /// Names that are remembered; of more the oldest is forgotten.
 const MAX_NAMES: usize = 4096;
 /// Names that are remembered of one address, the newest first.
@@ -50,6 +54,8 @@ struct Known {
     order: VecDeque<String>,
     /// Addresses of `by_address` that the peer permits by name alone.
     by_name_only: BTreeSet<IpAddr>,
+    /// Lines about names that were printed, and when.
+    reported: VecDeque<(String, Instant)>,
 }
 
 impl Known {
@@ -94,6 +100,20 @@ impl Known {
                 self.by_name_only.remove(&address);
             }
         }
+    }
+
+    /// True for a line about a name that was not printed a moment ago.
+    fn is_news(&mut self, line: String, now: Instant) -> bool {
+        self.reported
+            .retain(|(_, since)| now.duration_since(*since) < REPORT_AGAIN);
+        if self.reported.iter().any(|(reported, _)| *reported == line) {
+            return false;
+        }
+        if self.reported.len() >= MAX_REPORTED {
+            self.reported.pop_front();
+        }
+        self.reported.push_back((line, now));
+        true
     }
 
     fn forget(&mut self, name: &str) {
@@ -234,7 +254,8 @@ impl Names {
                 Err(error) => {
                     // That a name does not exist is an answer; the rest is worth a line.
                     let is_answer = matches!(error, RequestError::Refused(Refusal::NoSuchHost));
-                    if !is_answer {
+                    let line = format!("{name}: {error}");
+                    if !is_answer && self.known().is_news(line, Instant::now()) {
                         self.carrier.complain(name, &error);
                     }
                     Err(rcode(&error))
@@ -596,6 +617,22 @@ mod tests {
         assert_eq!(known.hosts_of(unknown), [Host::Address(unknown)]);
         assert!(known.fresh(&newest, now).is_some());
         assert!(known.fresh(&newest, now + LIFETIME).is_none());
+    }
+
+    #[test]
+    fn a_line_about_a_name_is_repeated_only_after_a_while() {
+        let mut known = Known::default();
+        let now = Instant::now();
+        let mut is_news = |line: &str, now| known.is_news(line.to_owned(), now);
+        assert!(is_news("nas: not permitted", now));
+        assert!(!is_news("nas: not permitted", now));
+        assert!(is_news("www: not permitted", now));
+        assert!(is_news("nas: busy", now));
+        assert!(is_news("nas: not permitted", now + REPORT_AGAIN));
+        for number in 0..MAX_REPORTED + 10 {
+            assert!(is_news(&number.to_string(), now + REPORT_AGAIN));
+        }
+        assert_eq!(known.reported.len(), MAX_REPORTED);
     }
 
     proptest! {

@@ -311,6 +311,11 @@ fn a_command_has_its_streams_signals_and_exit_code() {
     // Nobody answers at the peer, or nobody knows it: the command does not run.
     let unknown = finish(&mut world.user("exec ../tack exec nobody: -- touch ran"));
     assert_eq!(unknown.code, Some(125), "{unknown:?}");
+    // Nor if there is no such descriptor.
+    let line = "exec 9<&-; exec ../tack exec --ticket-fd 9 server: -- touch ran";
+    let closed = finish(&mut world.user(line));
+    assert_eq!(closed.code, Some(125), "{closed:?}");
+    assert!(closed.stderr.contains("/dev/fd/9"), "{closed:?}");
     assert!(!world.path("home/ran").exists());
 
     let mut cat = world.user("exec ../tack exec server: -- cat");

@@ -1,7 +1,7 @@
 //! What a device is set up with.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// One network of a TUN device: two hosts, the kernel and the stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +17,8 @@ pub struct TunNetwork {
 /// Options for opening a TUN device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TunOptions {
-    /// Name of the device, at most 15 bytes. Default: the kernel picks one (`tun0`).
+    /// Name of the device, 1 to 15 bytes without `/`, `:` and white space. Default: the kernel
+    /// picks one (`tun0`).
     pub name: Option<String>,
     /// Networks, at most one of each family, and at least one.
     pub networks: Vec<TunNetwork>,
@@ -60,6 +61,19 @@ impl TunOptions {
     /// `InvalidInput` with what is wrong and what would be right.
     pub(super) fn check(&self) -> io::Result<()> {
         let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        let unusable = |address: IpAddr| {
+            wrong(format!(
+                "{address} cannot be the address of a TUN device; expected one such as 10.77.0.1"
+            ))
+        };
+        if let Some(name) = &self.name
+            && !is_name(name)
+        {
+            return wrong(format!(
+                "{name:?} cannot be the name of a TUN device; expected 1 to 15 bytes without '/', ':' and white \
+                 space, such as tack0"
+            ));
+        }
         if self.networks.is_empty() {
             return wrong(
                 "a TUN device needs a network, such as 10.77.0.1/24 and 10.77.0.2".into(),
@@ -83,12 +97,19 @@ impl TunOptions {
             }
             for address in [kernel, stack] {
                 if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
-                    return wrong(format!(
-                        "{address} cannot be the address of a TUN device; expected one such as 10.77.0.1"
-                    ));
+                    return unusable(address);
                 }
             }
             check_prefix(kernel, prefix)?;
+            if let IpAddr::V4(address) = kernel
+                && prefix < 31
+            {
+                // The broadcast address, which no host has (RFC 1122 §3.2.1.3).
+                let last = Ipv4Addr::from_bits(address.to_bits() | u32::MAX >> prefix);
+                if [kernel, stack].contains(&last.into()) {
+                    return unusable(last.into());
+                }
+            }
         }
         for (destination, prefix) in &self.routes {
             check_prefix(*destination, *prefix)?;
@@ -116,6 +137,12 @@ impl TunOptions {
         }
         Ok(())
     }
+}
+
+/// As the kernel has it.
+fn is_name(name: &str) -> bool {
+    let is_wrong = |it: char| it.is_whitespace() || ['/', ':', '\0'].contains(&it);
+    (1..=15).contains(&name.len()) && ![".", ".."].contains(&name) && !name.contains(is_wrong)
 }
 
 fn check_prefix(address: IpAddr, prefix: u8) -> io::Result<()> {
@@ -151,6 +178,31 @@ mod tests {
         assert!(refused(&with(network("10.77.0.1", 24, "10.77.0.1"))).contains("two hosts"));
         assert!(refused(&with(network("10.77.0.1", 33, "10.77.0.2"))).contains("32 bits"));
         assert!(refused(&with(network("127.0.0.1", 8, "127.0.0.2"))).contains("127.0.0.1"));
+        for (kernel, prefix, stack) in [
+            ("10.77.1.1", 24, "10.77.1.255"),
+            ("10.77.1.255", 24, "10.77.1.1"),
+            ("10.77.1.1", 30, "10.77.1.3"),
+        ] {
+            let why = refused(&with(network(kernel, prefix, stack)));
+            assert!(why.contains("cannot be the address"), "{why}");
+        }
+        for (kernel, prefix, stack) in [
+            ("10.77.1.254", 31, "10.77.1.255"),
+            ("10.77.0.1", 16, "10.77.1.255"),
+            ("fd77::1", 112, "fd77::ffff"),
+        ] {
+            with(network(kernel, prefix, stack)).check().unwrap();
+        }
+        let mut named = good.clone();
+        for name in ["", "a/b", "a:b", "a b", ".", "..", "sixteen-letters-"] {
+            named.name = Some(name.into());
+            let why = refused(&named);
+            assert!(why.contains("15 bytes") && why.contains(name), "{why}");
+        }
+        for name in ["t", "tack0", "a.b", "fifteen-letters"] {
+            named.name = Some(name.into());
+            named.check().unwrap();
+        }
         let mut six = with(network("fd77::1", 64, "fd77::2"));
         six.mtu = 1279;
         assert!(refused(&six).contains("1280"));

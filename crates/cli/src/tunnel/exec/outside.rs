@@ -218,8 +218,10 @@ async fn name_server(attempt: Attempt, shared: &Shared) {
             let Some(response) = shared.names.answer(&query).await else {
                 return io::Result::Ok(());
             };
-            stream.write_u16(response.len() as u16).await?;
-            stream.write_all(&response).await?;
+            // Length and message at once (§8).
+            let mut message = (response.len() as u16).to_be_bytes().to_vec();
+            message.extend(response);
+            stream.write_all(&message).await?;
         }
     };
     let _ = tokio::time::timeout(QUERY_DEADLINE, serving).await;

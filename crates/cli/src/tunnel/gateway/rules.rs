@@ -38,6 +38,25 @@ pub(super) fn interface(text: &str) -> Result<String, String> {
     }
 }
 
+/// A mark of packets, which is the number of a routing table as well.
+///
+/// # Errors
+/// In words.
+pub(super) fn mark(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        // local, main and default: what leads packets here would lead the machine's own there, too.
+        Ok(253..=255) => Err(
+            "253 to 255 are routing tables of the system; expected another number, such as 7281"
+                .into(),
+        ),
+        Ok(mark) if mark > 0 => Ok(mark),
+        _ => Err(format!(
+            "expected a number from 1 to {}, such as 7281, got {text:?}",
+            u32::MAX
+        )),
+    }
+}
+
 impl Ruleset {
     fn table(&self) -> String {
         format!("inet {TABLE}_{}", self.mark)
@@ -364,6 +383,21 @@ mod tests {
         );
         let braces = |brace| command.matches(brace).count();
         assert_eq!(braces('{'), braces('}'));
+    }
+
+    #[test]
+    fn a_mark_is_no_table_of_the_system() {
+        for (text, expected) in [("1", 1), ("252", 252), ("256", 256), ("7281", 7281)] {
+            assert_eq!(mark(text), Ok(expected));
+        }
+        for wrong in ["253", "254", "255"] {
+            let why = mark(wrong).unwrap_err();
+            assert!(why.contains("routing tables"), "{why}");
+        }
+        for wrong in ["0", "-1", "4294967296", "a"] {
+            let why = mark(wrong).unwrap_err();
+            assert!(why.contains("from 1") && why.contains(wrong), "{why}");
+        }
     }
 
     #[test]

@@ -70,11 +70,11 @@ fn overlapping_data() {
 /// RFC 2018 §5, RFC 6675: what SACK leaves out is sent again without a timeout.
 #[test]
 fn sack_brings_back_what_is_missing() {
-    passive(
+    without_timeouts(
         "
         < S 0:0(0) win 65535 <mss 1000,sackOK>
         * > S. 0:0(0) ack 1 <mss 1460,sackOK>
-        < . 1:1(0) ack 1
+        +500ms < . 1:1(0) ack 1
         write 6000
         * > . 1:6001(6000) ack 1 each 1000
         < . 1:1(0) ack 1 <sack 1001:2001>

@@ -57,18 +57,31 @@ fn active_open() {
     );
 }
 
-/// RFC 9293 §3.5.2: a reset that acknowledges the SYN refuses; one that does not is ignored
-/// (RFC 5961).
+/// RFC 9293 §3.5.2: a reset that acknowledges the SYN refuses.
 #[test]
 fn refused() {
     play(
         Opening::Active,
         "
         * > SEW 0:0(0)
-        < R. 0:0(0) ack 77
-        < R 0:0(0)
         < R. 0:0(0) ack 1
         event Closed Refused
+        ",
+    );
+}
+
+/// RFC 9293 §3.10.7.3: a reset that does not acknowledge the SYN is ignored.
+#[test]
+fn resets_without_the_syns_number_do_not_refuse() {
+    play(
+        Opening::Active,
+        "
+        * > SEW 0:0(0)
+        < R. 0:0(0) ack 77
+        < R 0:0(0)
+        < S. 0:0(0) ack 1 win 65535 <mss 1000>
+        * > . 1:1(0) ack 1
+        event Connected
         ",
     );
 }
@@ -275,7 +288,8 @@ fn paws() {
     );
 }
 
-/// RFC 5961 §3.2: a reset in the window, but not at its edge, is challenged; at its edge it counts.
+/// RFC 5961 §3.2: a reset in the window, but not at its edge, is challenged; one outside of it is
+/// ignored; at the edge, which has moved on here, it counts.
 #[test]
 fn resets_are_validated() {
     passive(
@@ -287,7 +301,10 @@ fn resets_are_validated() {
         < R 5000:5000(0)
         * > . 1:1(0) ack 1
         < R 200000:200000(0)
-        < R 1:1(0)
+        < P. 1:101(100) ack 1
+        * > . 1:1(0) ack 101
+        read 100
+        < R 101:101(0)
         event Closed Reset
         ",
     );
