@@ -130,6 +130,51 @@ fn a_receiver_that_permits_it_is_updated_by_groups() {
 }
 
 #[test]
+fn an_old_version_or_a_part_that_goes_meanwhile_is_sent_as_a_whole() {
+    const LEN: usize = 5 << 18;
+    let receiver = Receiver::start(&["--overwrite"]);
+    let scratch = tempfile::tempdir().unwrap();
+    let [first, others @ ..] = ["first", "emptied", "removed", "part"];
+    for name in others {
+        fs::write(receiver.path(name), noise(1, LEN)).unwrap();
+        fs::write(scratch.path().join(name), noise(2, LEN)).unwrap();
+    }
+    // As an interrupted transfer leaves it.
+    let part = receiver.path(part_of("part"));
+    fs::rename(receiver.path("part"), &part).unwrap();
+    fs::write(scratch.path().join(first), noise(3, 4 << 20)).unwrap();
+    // Slowly, so that the others are offered long before their turn.
+    let sending = support::Running::start(
+        support::tack()
+            .args(["send", "--insecure", "--json", "--bwlimit", "32Mbps"])
+            .args(["first", "emptied", "removed", "part"])
+            .arg(receiver.address.to_string())
+            .current_dir(scratch.path()),
+    );
+    let part_of_first = receiver.path(part_of(first));
+    let has_begun = || fs::metadata(&part_of_first).is_ok_and(|found| found.len() >= 256 << 10);
+    while !has_begun() && !receiver.path(first).exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    fs::write(receiver.path("emptied"), "").unwrap();
+    fs::remove_file(receiver.path("removed")).unwrap();
+    fs::remove_file(&part).unwrap();
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let all = (4 << 20) + others.len() * LEN;
+    assert_eq!(ended.json()["carried_bytes"], all, "{ended:?}");
+    assert!(tree(scratch.path()) == tree(receiver.dir.path()));
+}
+
+/// The name of the part of a file that comes over a plain connection.
+fn part_of(path: &str) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("tack 2026 part of a received file");
+    hasher.update(&[0; 32]);
+    hasher.update(path.as_bytes());
+    format!(".tack-{}.part", &hasher.finalize().to_hex()[..32])
+}
+
+#[test]
 fn a_dry_run_changes_nothing_and_lists_what_would_come() {
     let folder = folder();
     let mut receiver = Receiver::start(&["--overwrite"]);

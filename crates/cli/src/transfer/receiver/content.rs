@@ -36,6 +36,8 @@ pub(crate) struct Content {
     asked: u64,
     /// Whole groups that are here, as far as they are reported.
     here: u64,
+    /// The sender was told that groups may be here, and asks for them.
+    was_listed: bool,
     /// The old version, as long as nothing differs from it.
     old: Option<File>,
     staged: Option<Staged>,
@@ -63,15 +65,19 @@ impl Content {
         let dir = store.dir(parent).map_err(storage)?;
         let name = wanted.path.file_name().unwrap_or_default();
         let name = name.as_encoded_bytes().to_vec();
+        let was_listed = wanted.listed > 0;
         let (mut old, mut staged) = (None, None);
         match (&wanted.part, wanted.here) {
             (Some(_), LocalCopy::Old) => {
-                old = open_here(&dir, &name[..]).map_err(storage)?;
+                old = match open_here(&dir, &name[..]) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    opened => opened.map_err(storage)?,
+                };
                 let len = match &old {
                     Some(old) => old.metadata().map_err(storage)?.len(),
                     None => 0,
                 };
-                // It may have shrunk since the offer. What is not there is not told.
+                // It may have shrunk or gone since the offer. What is not there is not told.
                 wanted.listed = wanted.listed.min(len);
             }
             (Some(part), _) => {
@@ -102,6 +108,7 @@ impl Content {
             told: VecDeque::new(),
             asked: 0,
             here,
+            was_listed,
             old,
             staged,
             holes: 0,
@@ -129,7 +136,7 @@ impl Content {
         first: u64,
         count: u16,
     ) -> Result<Result<Vec<Value>, Refused>, Violation> {
-        if !self.hasher.is_between() || first != self.asked || self.wanted.listed == 0 {
+        if !self.hasher.is_between() || first != self.asked || !self.was_listed {
             return Err(Violation::Group(first));
         }
         while self.next_group() < first.saturating_sub(BEHIND) {

@@ -1,5 +1,7 @@
 //! Groups that a sender may ask for and send, and those that it may not.
 
+use std::path::Path;
+
 use super::*;
 use crate::transfer::protocol::Modified;
 use crate::transfer::receiver::existing::Existing;
@@ -15,22 +17,28 @@ fn bytes(len: u64) -> Vec<u8> {
 /// A file of `SIZE` of which `here` bytes are in its part.
 fn content(here: u64) -> (tempfile::TempDir, Content) {
     let scratch = tempfile::tempdir().unwrap();
-    let store = Store::open(scratch.path(), Existing::Refuse).unwrap();
     let part = part::name(&[0; 32], "file".as_ref());
-    std::fs::write(scratch.path().join(&part), bytes(here)).unwrap();
+    std::fs::write(scratch.path().join(part), bytes(here)).unwrap();
+    let content = begun(scratch.path(), LocalCopy::Part, here);
+    (scratch, content)
+}
+
+/// The file in this directory, once the sender was told of `listed` bytes of it.
+fn begun(dir: &Path, here: LocalCopy, listed: u64) -> Content {
+    let store = Store::open(dir, Existing::Refuse).unwrap();
+    let part = part::name(&[0; 32], "file".as_ref());
     let wanted = Wanted {
         path: "file".into(),
         mode: 0o644,
         modified: Modified::default(),
         size: Some(SIZE),
         existing: Existing::Refuse,
-        listed: here,
-        here: LocalCopy::Part,
+        listed,
+        here,
         part: Some(part),
         reservation: None,
     };
-    let content = Content::begin(0, Box::new(wanted), &store).unwrap();
-    (scratch, content)
+    Content::begin(0, Box::new(wanted), &store).unwrap()
 }
 
 fn hash() -> Hash {
@@ -67,6 +75,34 @@ fn queries_follow_each_other_where_fewer_groups_are_here_than_were_asked_for() {
     content.seek(3).unwrap();
     content.data(&bytes(SIZE)[3 * GROUP as usize..]).unwrap();
     assert!(content.end(hash()).is_ok());
+}
+
+#[test]
+fn what_has_gone_since_the_offer_comes_as_a_whole() {
+    let forms: [(LocalCopy, Option<&[u8]>); 4] = [
+        (LocalCopy::Old, Some(b"")),
+        (LocalCopy::Old, Some(b"shorter than a group")),
+        (LocalCopy::Old, None),
+        (LocalCopy::Part, None),
+    ];
+    for (here, left) in forms {
+        let scratch = tempfile::tempdir().unwrap();
+        if let Some(left) = left {
+            std::fs::write(scratch.path().join("file"), left).unwrap();
+        }
+        let mut content = begun(scratch.path(), here, 3 * GROUP);
+        // The sender asks for what it was told of, two queries ahead.
+        assert!(content.query(0, 2).unwrap().unwrap().is_empty());
+        assert!(content.query(2, 1).unwrap().unwrap().is_empty());
+        content.data(&bytes(SIZE)).unwrap();
+        let (complete, size) = content.end(hash()).unwrap();
+        let Complete::Stored(staged) = complete else {
+            panic!("nothing of it was here");
+        };
+        let mut stored = vec![0; size as usize];
+        staged.read_at(&mut stored, 0).unwrap();
+        assert!(stored == bytes(SIZE), "{here:?}");
+    }
 }
 
 #[test]
