@@ -26,6 +26,7 @@ const REJECT: u8 = 0x83;
 const FINISHED: u8 = 0x84;
 const FATAL: u8 = 0x85;
 const WANT: u8 = 0x87;
+const HAVE: u8 = 0x88;
 const GROUPS: u8 = 0x89;
 
 /// What a sender greets with: no wishes, and sizes that it does not know.
@@ -309,6 +310,7 @@ async fn links_that_would_lead_out_are_not_made() {
     }
     assert_eq!(liar.link(b"../link", b"here").await, REJECT);
     assert_eq!(liar.link(b"link", b"here").await, CONFIRM);
+    assert_eq!(liar.link(b"link", b"here").await, HAVE, "the same");
     assert_eq!(fs::read_dir(receiver.dir.path()).unwrap().count(), 1);
     still_serves(&receiver);
 }
@@ -327,6 +329,24 @@ async fn a_file_that_no_disk_has_room_for_is_refused_at_once() {
     liar.frame(FILE, &payload).await;
     let (kind, payload) = liar.answer().await;
     assert_eq!((kind, payload[8]), (REJECT, 3), "no room");
+}
+
+#[tokio::test]
+async fn a_transfer_that_no_disk_has_room_for_is_refused_before_its_first_byte() {
+    let receiver = Receiver::start(&[]);
+    let mut liar = Liar::connect(&receiver).await;
+    let mut greeting = hello();
+    let bytes = greeting.len() - 8;
+    greeting[bytes..].copy_from_slice(&(1u64 << 60).to_be_bytes());
+    liar.frame(HELLO, &greeting).await;
+    let (mut kind, mut payload) = liar.answer().await;
+    if kind == WELCOME {
+        (kind, payload) = liar.answer().await;
+    }
+    let message = String::from_utf8_lossy(&payload[1..]);
+    assert_eq!(kind, FATAL, "{message}");
+    assert!(message.contains("has room for"), "{message}");
+    still_serves(&receiver);
 }
 
 #[tokio::test]

@@ -273,20 +273,26 @@ impl<'a> Cursor<'a> {
         if let Some(output) = &self.store.output {
             return output.refuse();
         }
-        if !self.stays_inside(target) {
-            return Err(Refused::new(
-                Refusal::Name,
-                "the symbolic link leads out of the receiving directory",
-            ));
-        }
-        if self.is_nowhere() {
-            return Ok(true);
-        }
-        let _reserved = self.reserve(entry.name)?;
-        if let Ok(found) = rustix::fs::readlinkat(self.dir.as_fd(), entry.name, Vec::new())
+        let is_nowhere = self.is_nowhere();
+        let _reserved = match is_nowhere {
+            true => None,
+            false => Some(self.reserve(entry.name)?),
+        };
+        // The same link makes nothing new, wherever it leads: it is not followed.
+        if !is_nowhere
+            && let Ok(found) = rustix::fs::readlinkat(self.dir.as_fd(), entry.name, Vec::new())
             && found.as_bytes() == target
         {
             return Ok(false);
+        }
+        if !self.stays_inside(target) {
+            return Err(Refused::new(
+                Refusal::Name,
+                "the symbolic link leads out of the receiving directory, or up through a folder that this peer's transfers did not make",
+            ));
+        }
+        if is_nowhere {
+            return Ok(true);
         }
         self.check_free(entry.name)?;
         if self.dry {

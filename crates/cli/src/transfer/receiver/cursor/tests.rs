@@ -57,6 +57,16 @@ fn links_stay_below_the_receiving_directory() {
     // What was there may itself be a link, so that its parent is anywhere.
     cursor.enter(2, &entry(b"old")).unwrap().unwrap();
     assert!(!cursor.stays_inside(b"../file"));
+    let link = |cursor: &mut Cursor<'_>, target: &[u8]| cursor.link(&entry(b"same"), target);
+    let refused = link(&mut cursor, b"../file").unwrap_err();
+    assert!(refused.message.contains("did not make"), "{refused:?}");
+    // One that is there already is kept, and only the very same one.
+    let place = scratch.path().join("old/same");
+    std::os::unix::fs::symlink("../file", &place).unwrap();
+    assert!(!link(&mut cursor, b"../file").unwrap());
+    assert!(link(&mut cursor, b"../other").is_err());
+    assert!(link(&mut cursor, b".././file").is_err());
+    assert_eq!(std::fs::read_link(&place).unwrap(), Path::new("../file"));
     cursor.link(&entry(b"link"), b"file").unwrap();
     let found = std::fs::read_link(scratch.path().join("old/link")).unwrap();
     assert_eq!(found, Path::new("file"));
