@@ -10,7 +10,7 @@ use tack_pairing::{Code, Ticket};
 /// What a peer may type, for people: a command, what lets the peer in, and what comes after that.
 pub(super) fn invitation(
     (command, after): (&str, &str),
-    ticket: &Ticket,
+    ticket: Option<&Ticket>,
     code: Option<&Code>,
     addresses: &[SocketAddr],
     is_announced: bool,
@@ -32,8 +32,10 @@ pub(super) fn invitation(
             ));
         }
     }
-    let ticket = ticket.text();
-    lines.push(format!("  anywhere          {command} {}{after}", &*ticket));
+    if let Some(ticket) = ticket {
+        let ticket = ticket.text();
+        lines.push(format!("  anywhere          {command} {}{after}", &*ticket));
+    }
     lines.join("\n")
 }
 
@@ -86,7 +88,7 @@ mod tests {
         let code = "7-guitarist-orca".parse().unwrap();
         let addresses = ["192.0.2.1:7777".parse().unwrap()];
         let command = ("tack connect", "HOST:PORT");
-        let shown = invitation(command, &ticket(), Some(&code), &addresses, true);
+        let shown = invitation(command, Some(&ticket()), Some(&code), &addresses, true);
         assert_eq!(shown.lines().count(), 3);
         assert!(
             shown.lines().all(|line| line.ends_with(" HOST:PORT")),
@@ -100,7 +102,7 @@ mod tests {
         let addresses = ["192.0.2.1:7777".parse().unwrap()];
         let shown = invitation(
             ("tack send FILE", ""),
-            &ticket(),
+            Some(&ticket()),
             Some(&code),
             &addresses,
             true,
@@ -114,7 +116,7 @@ mod tests {
         }
         let quiet = invitation(
             ("tack send FILE", ""),
-            &ticket(),
+            Some(&ticket()),
             Some(&code),
             &addresses,
             false,

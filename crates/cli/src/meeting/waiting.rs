@@ -15,7 +15,8 @@ use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, Sec
 use tack::{Builder, Config, Endpoint, ListenOptions};
 use tack_pairing::code::CurrentCode;
 use tack_pairing::meeting::{Authenticated, Intent, ProofMethod, Waiting};
-use tack_pairing::{Code, code, short};
+use tack_pairing::ticket::TicketId;
+use tack_pairing::{Code, Ticket, code, short};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -131,6 +132,8 @@ struct Shared {
     lifetime: Option<Duration>,
     usage: TicketUse,
     write_ticket: Option<PathBuf>,
+    /// The ticket that was shown last.
+    shown_ticket: Mutex<Option<TicketId>>,
     has_code: bool,
     remember: Option<PeerName>,
     volume: Volume,
@@ -209,6 +212,7 @@ impl WaitingSide {
                 TicketUse::Once
             },
             write_ticket: args.write_ticket.clone(),
+            shown_ticket: Mutex::default(),
             has_code: !args.no_code,
             remember: config.remember,
             volume: config.volume,
@@ -240,7 +244,9 @@ impl WaitingSide {
         for listener in listeners {
             tasks.spawn(accept(listener, Arc::clone(&shared), done.clone()));
         }
-        tasks.spawn(renew(Arc::clone(&shared)));
+        // When a person can ask for it.
+        let has_keyboard = io::IsTerminal::is_terminal(&io::stdin());
+        tasks.spawn(renew(Arc::clone(&shared), has_keyboard));
         Ok(Self {
             endpoint,
             arrivals: AsyncMutex::new(arrivals),
@@ -252,6 +258,11 @@ impl WaitingSide {
     /// Makes a ticket and a code, and shows them.
     pub(crate) fn invite(&self) -> Result<(), Failure> {
         self.shared.invite()
+    }
+
+    /// Makes and shows anew what a complete transfer has used up.
+    pub(crate) fn replace(&self, used: ProofMethod) -> Result<(), Failure> {
+        self.shared.replace(used)
     }
 
     /// True when the ticket lets everybody in who has it.
@@ -297,6 +308,10 @@ impl Shared {
             self.host()
                 .invitations
                 .issue(issuer, self.lifetime, self.usage, &self.addresses)?;
+        *self
+            .shown_ticket
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(ticket.id());
         if let Some(path) = &self.write_ticket {
             write_ticket(path, &ticket.text()).map_err(|error| {
                 Failure::failed(
@@ -306,23 +321,55 @@ impl Shared {
             })?;
         }
         let (code, is_announced) = self.new_code()?;
-        let shown = show::invitation(
-            (self.command, self.after),
-            &ticket,
-            code.as_ref(),
-            &self.addresses,
-            is_announced,
-        );
-        let carrier = match self.is_on_network {
-            true => "",
-            // Over UDP nobody reaches a host behind a TUN device.
-            false => " with --carrier tun --tun-address ADDRESS/LENGTH (a network of its own),",
-        };
-        eprintln!("on the other side,{carrier} one of:\n{shown}");
+        let ways = self.ways(Some(&ticket), code.as_ref(), is_announced);
+        eprintln!("on the other side,{} one of:\n{ways}", self.carrier());
         if let Some(drawn) = show::qr_code(&ticket) {
             eprintln!("{drawn}");
         }
         Ok(())
+    }
+
+    /// A new ticket where the one that was shown lets nobody in any more, and a new code where one
+    /// was used. Tickets are kept up to a number: one more for each transfer would drop those that
+    /// were handed out.
+    fn replace(&self, used: ProofMethod) -> Result<(), Failure> {
+        let shown = self.shown_ticket();
+        let is_valid = shown.is_some_and(|id| self.host().invitations.secret(&id).is_ok());
+        if !is_valid {
+            return self.invite();
+        }
+        if used == ProofMethod::Code
+            && let (Some(code), is_announced) = self.new_code()?
+        {
+            let ways = self.ways(None, Some(&code), is_announced);
+            let carrier = self.carrier();
+            eprintln!(
+                "the ticket stays valid; on the other side,{carrier} with a new code:\n{ways}"
+            );
+        }
+        Ok(())
+    }
+
+    fn shown_ticket(&self) -> Option<TicketId> {
+        *self
+            .shown_ticket
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a person types on the other side.
+    fn ways(&self, ticket: Option<&Ticket>, code: Option<&Code>, is_announced: bool) -> String {
+        let command = (self.command, self.after);
+        show::invitation(command, ticket, code, &self.addresses, is_announced)
+    }
+
+    /// What the command needs besides.
+    fn carrier(&self) -> &'static str {
+        match self.is_on_network {
+            true => "",
+            // Over UDP nobody reaches a host behind a TUN device.
+            false => " with --carrier tun --tun-address ADDRESS/LENGTH (a network of its own),",
+        }
     }
 
     /// Puts a new code in place; true when it is announced.
@@ -473,7 +520,7 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
 }
 
 /// Puts a new code in place of a burnt one, after a pause or when a person asks.
-async fn renew(shared: Arc<Shared>) {
+async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
     let mut burnt = 0;
     loop {
         shared.look.notified().await;
@@ -483,10 +530,9 @@ async fn renew(shared: Arc<Shared>) {
         shared.withdraw();
         burnt += 1;
         let pause = code::pause(burnt);
-        let keys = if io::IsTerminal::is_terminal(&io::stdin()) {
-            ", or when you press Enter"
-        } else {
-            ""
+        let keys = match has_keyboard {
+            true => ", or when you press Enter",
+            false => "",
         };
         eprintln!(
             "tack: the code is used up: each code permits one attempt. A new code follows in {} s{keys}; the ticket stays valid",
@@ -494,7 +540,11 @@ async fn renew(shared: Arc<Shared>) {
         );
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = keyboard::enter(), if !keys.is_empty() => {}
+            () = keyboard::enter(), if has_keyboard => {}
+        }
+        // A transfer by ticket that was complete meanwhile has put a new one in place already.
+        if !shared.current_code.is_burnt() {
+            continue;
         }
         match shared.new_code() {
             Ok((Some(code), _)) => eprintln!("tack: the new code is {}", &*code.text()),
@@ -503,3 +553,6 @@ async fn renew(shared: Arc<Shared>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

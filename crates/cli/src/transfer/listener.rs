@@ -1,7 +1,7 @@
 //! Where the connections of transfers come from, when this side waits.
 
 use tack::{Endpoint, ListenOptions, Listener};
-use tack_pairing::meeting::{Authenticated, Intent};
+use tack_pairing::meeting::{Authenticated, Intent, ProofMethod};
 
 use super::args::TransportArgs;
 use crate::address::{Address, Family, Reach, ReachArgs};
@@ -114,6 +114,16 @@ impl TransferListener {
         }
     }
 
+    /// Shows anew what that has used up, for further transfers.
+    pub(crate) fn replace(&self, met: Option<&Authenticated>) {
+        if let (Self::Secure(waiting_side), Some(met)) = (self, met)
+            && met.how != ProofMethod::Known
+            && let Err(failure) = waiting_side.replace(met.how)
+        {
+            eprintln!("tack: {failure}");
+        }
+    }
+
     pub(crate) fn endpoint(&self) -> Endpoint {
         match self {
             Self::Clear(_, endpoint) => endpoint.clone(),
@@ -130,6 +140,14 @@ impl TransferListener {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+        }
+    }
+
+    /// True in clear text on an address that is not of this machine alone.
+    pub(crate) fn is_open_to_others(&self) -> bool {
+        match self {
+            Self::Clear(listener, _) => !listener.local_addr().ip().is_loopback(),
+            Self::Secure(_) => false,
         }
     }
 

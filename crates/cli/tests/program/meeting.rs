@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -190,6 +191,11 @@ fn a_ticket_from_the_environment_or_standard_input_is_as_good() {
     for name in ["by-environment", "by-input", "by-another"] {
         assert!(alice.received(name).is_some(), "{name}");
     }
+    let said = receiver.kill();
+    assert!(
+        !said.contains("tack1"),
+        "the ticket is as good as before: {said}"
+    );
 }
 
 #[test]
@@ -359,26 +365,41 @@ fn a_rotated_key_is_accepted_and_a_changed_one_is_not() {
         "alice",
     ]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
+    fs::create_dir_all(bob.path("docs/inner")).unwrap();
+    bob.file("docs/file", 1);
+    symlink("../file", bob.path("docs/inner/link")).unwrap();
+    let sent = bob.run(&["send", text(&bob.path("docs")), "alice:"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
     drop(receiver);
     for side in [&alice, &bob] {
         assert_eq!(side.run(&["id", "rotate"]).code, Some(0));
     }
     let address = listed_address(&bob);
-    let restart = || {
-        let options = ["recv", "--dir", "inbox", "--no-code", "--listen", &address];
-        Waiting::start(&mut alice.command(&options))
+    let restart = |options: &[&str]| {
+        let mut command = alice.command(&["recv", "--dir", "inbox", "--no-code"]);
+        Waiting::start(command.args(["--listen", &address]).args(options))
     };
-    let receiver = restart();
+    let receiver = restart(&["--overwrite"]);
     let sent = bob.run(&["send", text(&bob.file("b", 1)), "alice:"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(alice.received("b").is_some());
+    // A link that goes up through a folder made for the old key is there, and stays.
+    let docs = bob.path("docs");
+    let send = ["send", text(&docs), "alice:", "--json"];
+    let sent = bob.run(&send);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(sent.json()["unchanged"], 2, "{sent:?}");
+    symlink("../a", bob.path("docs/inner/other")).unwrap();
+    let sent = bob.run(&send);
+    assert_eq!(sent.code, Some(4), "{sent:?}");
+    assert!(sent.stdout.contains("did not make"), "{sent:?}");
     assert_eq!(bob.run(&["peers", "--json"]).json()["key"], alice.key());
     assert_eq!(alice.run(&["peers", "--json"]).json()["key"], bob.key());
     drop(receiver);
 
     alice.run(&["id", "rotate", "--forget"]);
     let known = bob.run(&["peers", "--json"]).json()["key"].clone();
-    let _receiver = restart();
+    let _receiver = restart(&[]);
     let refused = bob.run(&["send", text(&bob.file("c", 1)), "alice:"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     for words in [

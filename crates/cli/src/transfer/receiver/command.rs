@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanBytes;
 use serde::Serialize;
-use tack_pairing::meeting::{Authenticated, Intent, ProofMethod};
+use tack_pairing::meeting::{Authenticated, Intent};
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -94,6 +94,9 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     };
     let listener = Arc::new(TransferListener::open(listen).await?);
     announce(&args, listener.addresses())?;
+    if listener.is_open_to_others() && args.volume() != Volume::Quiet {
+        eprintln!("tack: clear text: everybody who reaches this port can send files here");
+    }
     listener.invite()?;
 
     let queue = Queue::new(limit, waiting);
@@ -241,12 +244,8 @@ async fn wind_up(transfers: &mut JoinSet<Told>, signals: &mut Signals) -> bool {
 /// Ends the validity of a ticket or code; the side goes on with new ones.
 fn complete(listener: &TransferListener, met: Option<&Authenticated>, once: bool) {
     listener.complete(met);
-    let is_spent = met.is_some_and(|met| met.how != ProofMethod::Known);
-    if is_spent
-        && !once
-        && let Err(failure) = listener.invite()
-    {
-        eprintln!("tack: {failure}");
+    if !once {
+        listener.replace(met);
     }
 }
 
