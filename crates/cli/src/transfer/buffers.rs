@@ -390,7 +390,11 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::transfer::protocol::Request;
+    use crate::transfer::starts::LARGE;
 
     /// What a thread is handed of a stream into which `pieces` are written, each once the reader
     /// waits: bytes, and where the first content of each buffer lies in its page.
@@ -452,5 +456,101 @@ mod tests {
             handed.iter().map(|(bytes, _)| bytes.len()).sum::<usize>(),
             5003
         );
+    }
+
+    /// Where frames lie in their stream, and the stream: data of a length, or a small one.
+    fn stream_of(frames: &[(bool, usize)]) -> (Vec<(usize, usize)>, Vec<u8>) {
+        let (mut places, mut stream) = (Vec::new(), Vec::new());
+        for (is_data, len) in frames {
+            let start = stream.len();
+            if *is_data {
+                stream.extend_from_slice(&data_head(*len));
+                stream.resize(start + HEAD + len, 0);
+                let mut noise = blake3::Hasher::new();
+                noise.update(&start.to_be_bytes());
+                noise.finalize_xof().fill(&mut stream[start + HEAD..]);
+            } else {
+                Request::Seek(*len as u64).encode(&mut stream);
+            }
+            places.push((start, stream.len()));
+        }
+        (places, stream)
+    }
+
+    fn frame() -> impl Strategy<Value = (bool, usize)> {
+        let len = prop_oneof![
+            1..2000usize,
+            LARGE - 2..LARGE + 2,
+            1..=MAX_DATA,
+            Just(MAX_DATA)
+        ];
+        (any::<bool>(), len)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_in_any_pieces_arrives_as_it_is(
+            frames in proptest::collection::vec(frame(), 1..8),
+            // No more than come before the first tick.
+            lens in proptest::collection::vec(prop_oneof![1..20usize, 1..300_000usize], 0..60),
+            // Where it is no stream of frames any more.
+            garbage in proptest::option::of((any::<proptest::sample::Index>(), any::<[u8; 7]>())),
+        ) {
+            let (places, mut stream) = stream_of(&frames);
+            if let Some((at, bytes)) = &garbage {
+                let at = at.index(stream.len());
+                let len = bytes.len().min(stream.len() - at);
+                stream[at..][..len].copy_from_slice(&bytes[..len]);
+            }
+            let (mut pieces, mut rest) = (Vec::new(), &stream[..]);
+            for len in lens {
+                let (piece, after) = rest.split_at(len.min(rest.len()));
+                pieces.push(piece);
+                rest = after;
+            }
+            pieces.push(rest);
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .start_paused(true)
+                .build()
+                .unwrap();
+            let handed = runtime.block_on(fed(&pieces));
+            let (mut ends, mut arrived) = (Vec::new(), Vec::new());
+            for (bytes, _) in handed {
+                prop_assert!((1..=BUFFER).contains(&bytes.len()));
+                arrived.extend_from_slice(&bytes);
+                ends.push(arrived.len());
+            }
+            prop_assert!(arrived == stream);
+            let begun = places.iter().zip(&frames).filter(|_| garbage.is_none());
+            for ((start, end), (is_data, len)) in begun {
+                // A head stays together, and a large frame as a whole.
+                let whole = match *is_data && *len >= LARGE {
+                    true => *end,
+                    false => start + HEAD,
+                };
+                let cut = ends.iter().find(|at| (start + 1..whole).contains(*at));
+                prop_assert_eq!(cut, None, "frame {}..{}", start, end);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_read_than_the_buffers_hold() {
+        const PIPE: usize = 1000;
+        let (mut near, far) = tokio::io::duplex(PIPE);
+        let ring = Ring::new();
+        let feeding = feed(far, ring.full_in, ring.spent_out, HEARTBEAT, |_| ());
+        let (_, stream) = stream_of(&[(true, MAX_DATA), (false, 1), (true, 1)].repeat(10));
+        let mut written = 0;
+        let writing = async {
+            while written < stream.len() {
+                written += near.write(&stream[written..]).await.unwrap();
+            }
+        };
+        // Nobody takes what is handed over.
+        let both = async { tokio::join!(feeding, writing) };
+        assert!(tokio::time::timeout(HEARTBEAT / 2, both).await.is_err());
+        assert!(written <= BUFFERS * BUFFER + PIPE, "{written}");
     }
 }

@@ -3,7 +3,7 @@
 use super::protocol::{HEAD, Head, Kind};
 
 /// A data frame of at least so many bytes begins a buffer.
-const LARGE: usize = 64 << 10;
+pub(super) const LARGE: usize = 64 << 10;
 
 /// Follows the frames of a stream through buffers. What breaks the protocol is passed on as it is:
 /// the reader notices it.
