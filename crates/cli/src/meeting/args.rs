@@ -19,6 +19,7 @@ pub(crate) struct PeerArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Save the peer under this name. Later, NAME: is enough to connect, without ticket and code
+    /// (the other side has to keep this installation, too)
     #[arg(long, value_name = "NAME")]
     pub(crate) remember: Option<PeerName>,
     /// Wait this time for the other side if it is not there yet [default: 60s for a code on this

@@ -67,7 +67,7 @@ pub(super) fn update_known_peers(
             }
         }
         (None, None) if met.how != ProofMethod::Known => say(format!(
-            "met {}; --remember NAME keeps it, so that next time no ticket and no code is needed",
+            "met {}; --remember NAME keeps it, so that next time no ticket and no code is needed (the other side has to keep this installation, too)",
             short(&met.peer)
         )),
         _ => {}

@@ -60,7 +60,7 @@ pub(crate) enum Refused {
     KnownKey(PeerName),
     #[error("a peer named {0} already exists")]
     NameTaken(PeerName),
-    #[error("no peer is called {name}{}", suggestion.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default())]
+    #[error("no peer is called {name}{}", suggestion.as_ref().map_or_else(|| "; `tack peers` lists them".to_owned(), |name| format!("; did you mean {name}?")))]
     Unknown {
         name: PeerName,
         suggestion: Option<PeerName>,
@@ -86,7 +86,7 @@ impl Book {
         };
         parse(&bytes).ok_or_else(|| {
             Failure::plain(format!(
-                "{} is damaged, or of a newer version of tack",
+                "{} is damaged, or of a newer version of tack; move it away to begin with no peers",
                 state.path().join(FILE).display()
             ))
         })
@@ -346,7 +346,10 @@ mod tests {
             words("labtop"),
             "no peer is called labtop:; did you mean laptop:?"
         );
-        assert_eq!(words("office"), "no peer is called office:");
+        assert_eq!(
+            words("office"),
+            "no peer is called office:; `tack peers` lists them"
+        );
         assert_eq!(book.clone().rename(&name("laptop"), name("laptop")), Ok(()));
         book.add(peer("office", 2)).unwrap();
         assert_eq!(

@@ -114,7 +114,12 @@ fn insecure_listens_everywhere() {
         &address,
     ]));
     assert_eq!(sent.code, Some(0), "{sent:?}");
-    assert_eq!(running.wait().code, Some(0));
+    let ended = running.wait();
+    assert_eq!(ended.code, Some(0));
+    assert!(
+        ended.stderr.contains("everybody who reaches this port"),
+        "{ended:?}"
+    );
     assert!(scratch.path().join("here/Cargo.toml").exists());
 }
 
@@ -135,7 +140,10 @@ fn wrong_usage_has_code_2_and_names_what_is_right() {
             &["send", file, "7-guitarst-orca"],
             "did you mean guitarist?",
         ),
-        (&["send", file, "nobody:"], "no peer is called nobody:"),
+        (
+            &["send", file, "nobody:"],
+            "called nobody:; `tack peers` lists them",
+        ),
         (
             &["send", file, "--insecure"],
             "takes the receiver's address",

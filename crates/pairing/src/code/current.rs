@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Code;
 
 /// The pause before a code that replaces a burnt one, when nobody presses a key: the first, and the
-/// longest that it doubles to. With the longest, a neighbour has 144 attempts a day, each with a
-/// chance of one in 65,536.
+/// longest that it doubles to. With the longest, a neighbour has 144 attempts a day, and about 150
+/// on the first one, each with a chance of one in 65,536.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
@@ -206,5 +206,15 @@ mod tests {
         assert_eq!(pause(1), Duration::from_secs(10));
         assert_eq!(pause(2), Duration::from_secs(20));
         assert_eq!(pause(40), Duration::from_secs(600));
+        // Codes of the first day and of one after it.
+        let (day, mut codes, mut time) = (Duration::from_secs(24 * 3600), 1, Duration::ZERO);
+        while time + pause(codes) <= day {
+            time += pause(codes);
+            codes += 1;
+        }
+        assert_eq!(
+            (codes, day.div_duration_f64(LONGEST_PAUSE) as u32),
+            (149, 144)
+        );
     }
 }
