@@ -7,10 +7,10 @@ mod folders;
 mod listening;
 mod lookups;
 mod neighbours;
-mod places;
 mod policy;
 mod relay;
 mod service;
+mod slots;
 
 use std::net::UdpSocket;
 use std::path::PathBuf;

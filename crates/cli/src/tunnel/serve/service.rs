@@ -14,9 +14,9 @@ use super::access::{Access, Guest};
 use super::listening::{self, announce};
 use super::lookups::Lookups;
 use super::neighbours::Neighbours;
-use super::places::{Place, Places};
 use super::policy::{CurrentPolicy, PeerPolicy};
 use super::relay;
+use super::slots::{Slot, Slots};
 use crate::meeting::PeerStream;
 use crate::observe::tunnels;
 use crate::tunnel::message::{Answer, MAX_ADDRESSES, Refusal, Request};
@@ -42,8 +42,8 @@ const MAX_ASSOCIATIONS: u32 = 256;
 pub(super) struct Service {
     policy: Arc<CurrentPolicy>,
     access: Access,
-    connections: Arc<Places>,
-    associations: Arc<Places>,
+    connections: Arc<Slots>,
+    associations: Arc<Slots>,
     accepted: AcceptedConnections,
     lookups: Arc<Lookups>,
     neighbours: Arc<Neighbours>,
@@ -93,15 +93,15 @@ impl Service {
         self.policy.now().of(guest.name.as_ref())
     }
 
-    /// A place for a connection of `guest`, whose rate is set.
-    pub(super) fn enter(&self, guest: &Guest) -> Option<Place> {
+    /// A slot for a connection of `guest`, whose rate is set.
+    pub(super) fn enter(&self, guest: &Guest) -> Option<Slot> {
         let policy = self.policy.now();
         let own = policy.of(guest.name.as_ref());
-        let place =
+        let slot =
             self.connections
                 .enter(&guest.key, policy.max_connections, own.max_connections)?;
-        place.limits.set(own.rate);
-        Some(place)
+        slot.limits.set(own.rate);
+        Some(slot)
     }
 
     /// The rules have changed: what is open is carried at the rates of the new ones.
@@ -161,12 +161,12 @@ impl Service {
         Err(refusal)
     }
 
-    async fn open(&self, target: &TunnelTarget, peer: PeerStream, guest: &Guest, place: &Place) {
+    async fn open(&self, target: &TunnelTarget, peer: PeerStream, guest: &Guest, slot: &Slot) {
         match self.reach(target, guest).await {
             Ok(stream) => {
                 self.say(guest, &format_args!("connected to {target}"));
                 let what = target.to_string();
-                self.carry(stream, peer, guest, &what, place).await;
+                self.carry(stream, peer, guest, &what, slot).await;
             }
             Err(refusal) => {
                 self.say(guest, &format_args!("{target}: {}", refusal.to_refusing()));
@@ -226,7 +226,7 @@ impl Service {
         mut peer: PeerStream,
         guest: &Guest,
         what: &str,
-        place: &Place,
+        slot: &Slot,
     ) {
         let Ok(address) = stream.local_addr() else {
             return refuse(peer, Refusal::Gone).await;
@@ -235,7 +235,7 @@ impl Service {
             return;
         }
         let _open = tunnels().opened();
-        let (carried, outcome) = join_limited(stream, peer, &place.limits).await;
+        let (carried, outcome) = join_limited(stream, peer, &slot.limits).await;
         let end = match outcome {
             Ok(()) => String::new(),
             Err(error) => format!(", broke off: {error}"),
@@ -283,7 +283,7 @@ impl Service {
 }
 
 /// Relays datagrams of `peer`.
-async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, place: &Place) {
+async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, slot: &Slot) {
     let association = service
         .associations
         .enter(&guest.key, u32::MAX, MAX_ASSOCIATIONS);
@@ -296,7 +296,7 @@ async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, pl
     let origin = relay::Origin {
         policy: Arc::clone(&service.policy),
         peer: guest.clone(),
-        limits: Arc::clone(&place.limits),
+        limits: Arc::clone(&slot.limits),
         lookups: Arc::clone(&service.lookups),
         neighbours: Arc::clone(&service.neighbours),
     };
@@ -344,12 +344,12 @@ pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
         Ok(guest) => guest,
         Err(refusal) => return refuse(peer, refusal).await,
     };
-    let Some(place) = service.enter(&guest) else {
+    let Some(slot) = service.enter(&guest) else {
         return refuse(peer, Refusal::Busy).await;
     };
     let request = tokio::time::timeout(REQUEST_DEADLINE, Request::read(&mut peer)).await;
     match request {
-        Ok(Ok(Request::Connect(target))) => service.open(&target, peer, &guest, &place).await,
+        Ok(Ok(Request::Connect(target))) => service.open(&target, peer, &guest, &slot).await,
         Ok(Ok(Request::Listen(address))) => service.listen(address, peer, &guest).await,
         Ok(Ok(Request::Accept(number))) => {
             let rules = service.policy_of(&guest);
@@ -357,13 +357,13 @@ pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
             match service.accepted.take(*guest.key.as_bytes(), number, may) {
                 Some(stream) => {
                     let what = "a connection";
-                    service.carry(stream, peer, &guest, what, &place).await;
+                    service.carry(stream, peer, &guest, what, &slot).await;
                 }
                 None => refuse(peer, Refusal::Gone).await,
             }
         }
         Ok(Ok(Request::Resolve(name))) => service.resolve(name, peer, &guest).await,
-        Ok(Ok(Request::Associate)) => associate(service, peer, guest, &place).await,
+        Ok(Ok(Request::Associate)) => associate(service, peer, guest, &slot).await,
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
             refuse(peer, Refusal::Malformed).await;
         }

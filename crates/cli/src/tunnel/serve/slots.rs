@@ -7,9 +7,9 @@ use tack::secure::PublicKey;
 
 use crate::tunnel::pump::Limits;
 
-/// Places that connections of peers take.
+/// Slots that connections of peers take.
 #[derive(Debug, Default)]
-pub(super) struct Places(Mutex<Taken>);
+pub(super) struct Slots(Mutex<Taken>);
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -23,21 +23,21 @@ struct TakenByPeer {
     limits: Arc<Limits>,
 }
 
-/// A place, for as long as it is held.
+/// A slot, for as long as it is held.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct Slot {
+    slots: Arc<Slots>,
     peer: [u8; 32],
     /// How fast all that the peer has open may carry.
     pub(super) limits: Arc<Limits>,
 }
 
-impl Places {
+impl Slots {
     fn taken(&self) -> std::sync::MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many places each peer has taken.
+    /// How many slots each peer has taken.
     pub(super) fn of_peers(&self) -> Vec<([u8; 32], u32)> {
         let taken = self.taken();
         let mut counts: Vec<_> = taken
@@ -49,7 +49,7 @@ impl Places {
         counts
     }
 
-    /// What limits each peer that has a place.
+    /// What limits each peer that has a slot.
     pub(super) fn limits(&self) -> Vec<(PublicKey, Arc<Limits>)> {
         let taken = self.taken();
         let of_peer = taken.of_peer.iter();
@@ -58,13 +58,13 @@ impl Places {
             .collect()
     }
 
-    /// A place for the peer with this key, unless so many are taken in total or by it already.
+    /// A slot for the peer with this key, unless so many are taken in total or by it already.
     pub(super) fn enter(
         self: &Arc<Self>,
         key: &PublicKey,
         max_total: u32,
         max_of_peer: u32,
-    ) -> Option<Place> {
+    ) -> Option<Slot> {
         let peer = *key.as_bytes();
         let mut taken = self.taken();
         if taken.total >= max_total {
@@ -80,17 +80,17 @@ impl Places {
         of_peer.count += 1;
         let limits = Arc::clone(&of_peer.limits);
         taken.total += 1;
-        Some(Place {
-            places: Arc::clone(self),
+        Some(Slot {
+            slots: Arc::clone(self),
             peer,
             limits,
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.slots.taken();
         taken.total -= 1;
         if let Some(of_peer) = taken.of_peer.get_mut(&self.peer) {
             of_peer.count -= 1;
@@ -107,19 +107,19 @@ mod tests {
 
     #[test]
     fn places_are_counted_for_each_peer_and_given_back() {
-        let places = Arc::new(Places::default());
+        let slots = Arc::new(Slots::default());
         let keys = [1, 2].map(|_| tack::secure::Identity::generate().unwrap().public_key());
-        let first = places.enter(&keys[0], 3, 2).unwrap();
-        let _second = places.enter(&keys[0], 3, 2).unwrap();
-        assert!(places.enter(&keys[0], 3, 2).is_none());
-        let _third = places.enter(&keys[1], 3, 2).unwrap();
-        assert!(places.enter(&keys[1], 3, 2).is_none(), "three in total");
+        let first = slots.enter(&keys[0], 3, 2).unwrap();
+        let _second = slots.enter(&keys[0], 3, 2).unwrap();
+        assert!(slots.enter(&keys[0], 3, 2).is_none());
+        let _third = slots.enter(&keys[1], 3, 2).unwrap();
+        assert!(slots.enter(&keys[1], 3, 2).is_none(), "three in total");
         assert!(
             Arc::ptr_eq(&first.limits, &_second.limits),
             "one rate for all of a peer"
         );
         drop(first);
-        let _fourth = places.enter(&keys[1], 3, 2).unwrap();
-        assert!(places.enter(&keys[0], 3, 2).is_none(), "three in total");
+        let _fourth = slots.enter(&keys[1], 3, 2).unwrap();
+        assert!(slots.enter(&keys[0], 3, 2).is_none(), "three in total");
     }
 }
