@@ -34,6 +34,8 @@ pub(super) struct Sequence<W: Write> {
     /// Segments that are not acknowledged, by where they begin: where they end, and the number of
     /// their last transmission.
     unacknowledged: BTreeMap<StreamOffset, (StreamOffset, u64)>,
+    /// Time of the latest event, in nanoseconds.
+    latest: u64,
     /// Acknowledgements that arrived.
     acks: u64,
     /// Of the congestion controller.
@@ -70,6 +72,7 @@ impl<W: Write> Sequence<W> {
             out,
             error: None,
             unacknowledged: BTreeMap::new(),
+            latest: 0,
             acks: 0,
             phase: "",
             recovering: false,
@@ -79,7 +82,10 @@ impl<W: Write> Sequence<W> {
 
     /// Writes what an event comes to.
     pub(super) fn event(&mut self, event: &TraceEvent) {
-        let at = event.at.as_nanos();
+        // A thread reads the clock before it gets the lock of the endpoint, so another one's later
+        // event may come first. Readers expect times that never go back.
+        let at = event.at.as_nanos().max(self.latest);
+        self.latest = at;
         match &event.what {
             Traced::SegmentSent {
                 number, start, end, ..
