@@ -26,6 +26,8 @@ const BEHIND: u64 = 2 * MAX_ASKED as u64;
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) index: u64,
+    /// Dropped before the name that `wanted` reserves: whoever gets the name next opens the part.
+    staged: Option<Staged>,
     pub(crate) wanted: Box<Wanted>,
     dir: Arc<Dir>,
     name: Vec<u8>,
@@ -40,7 +42,6 @@ pub(crate) struct Content {
     was_listed: bool,
     /// The old version, as long as nothing differs from it.
     old: Option<File>,
-    staged: Option<Staged>,
     holes: u64,
 }
 

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, MetadataExt};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
@@ -58,24 +58,8 @@ fn is_fit(mode: u32, links: impl Into<u64>) -> bool {
     FileType::from_raw_mode(mode) == FileType::RegularFile && links.into() == 1
 }
 
-/// How long a part stays locked at most by a transfer that has ended: its last bytes are forced to
-/// the disk first.
-const LETTING_GO: Duration = Duration::from_secs(2);
-
-/// Opens the part of this name, or begins it. `None` when another receiver is writing it: a
-/// transfer that has just ended may still lock it, so this waits for it, [`LETTING_GO`] at most.
+/// Opens the part of this name, or begins it. `None` when another receiver is writing it.
 pub(crate) fn open(dir: &Arc<Dir>, name: &str) -> io::Result<Option<Staged>> {
-    let since = Instant::now();
-    loop {
-        match open_now(dir, name)? {
-            None if since.elapsed() < LETTING_GO => std::thread::sleep(Duration::from_millis(20)),
-            opened => return Ok(opened),
-        }
-    }
-}
-
-/// The same without waiting.
-fn open_now(dir: &Arc<Dir>, name: &str) -> io::Result<Option<Staged>> {
     let flags =
         OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for _ in 0..3 {
@@ -157,7 +141,7 @@ mod tests {
         assert!(!path.exists());
         let mut part = open(&dir, ".tack-x.part").unwrap().unwrap();
         part.write(&vec![1; GROUP as usize]).unwrap();
-        assert!(open_now(&dir, ".tack-x.part").unwrap().is_none(), "in use");
+        assert!(open(&dir, ".tack-x.part").unwrap().is_none(), "in use");
         drop(part);
         assert_eq!(len(&dir, ".tack-x.part"), GROUP);
         let mut part = open(&dir, ".tack-x.part").unwrap().unwrap();
@@ -165,19 +149,6 @@ mod tests {
         part.discard();
         drop(part);
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_part_is_waited_for_until_the_transfer_before_lets_it_go() {
-        let (_scratch, dir) = scratch();
-        let mut before = open(&dir, ".tack-x.part").unwrap().unwrap();
-        before.write(&vec![1; GROUP as usize]).unwrap();
-        std::thread::scope(|scope| {
-            let after = scope.spawn(|| open(&dir, ".tack-x.part").unwrap());
-            std::thread::sleep(Duration::from_millis(50));
-            drop(before);
-            assert_eq!(after.join().unwrap().unwrap().old(), GROUP);
-        });
     }
 
     #[test]

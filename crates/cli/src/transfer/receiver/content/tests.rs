@@ -5,6 +5,8 @@ use std::path::Path;
 use super::*;
 use crate::transfer::protocol::Modified;
 use crate::transfer::receiver::existing::Existing;
+use crate::transfer::receiver::holder::Holder;
+use crate::transfer::receiver::reserved::Names;
 
 const SIZE: u64 = 5 * GROUP + 7;
 
@@ -102,6 +104,32 @@ fn what_has_gone_since_the_offer_comes_as_a_whole() {
         let mut stored = vec![0; size as usize];
         staged.read_at(&mut stored, 0).unwrap();
         assert!(stored == bytes(SIZE), "{here:?}");
+    }
+}
+
+#[test]
+fn a_part_is_free_before_its_name_is() {
+    let names = Arc::new(Names::default());
+    let holder = Holder::new(None);
+    let reserve = || names.reserve((1, 2), b"file", &holder);
+    for _ in 0..50 {
+        let (_scratch, mut content) = content(GROUP);
+        content.wanted.reservation = Some(reserve().unwrap());
+        let (dir, part) = (
+            Arc::clone(&content.dir),
+            content.wanted.part.clone().unwrap(),
+        );
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| {
+                loop {
+                    if let Ok(_reservation) = reserve() {
+                        return part::open(&dir, &part).unwrap().is_some();
+                    }
+                }
+            });
+            drop(content);
+            assert!(next.join().unwrap());
+        });
     }
 }
 
