@@ -65,8 +65,8 @@ fn main() {
     });
 }
 
-/// Packets that a receiver is asked to leave without an acknowledgement of their own. quinn's
-/// default is 1, with which the extension changes nothing.
+/// Acknowledgement threshold: the receiver acknowledges when more than this many packets have come.
+/// quinn's default is 1, which changes nothing.
 const THRESHOLD: u32 = 10;
 
 /// No count of packets asks for an acknowledgement, only time does.

@@ -60,7 +60,7 @@ pub(crate) enum Program {
 /// congestion control it had.
 ///
 /// # Errors
-/// Why there is no such link: an older program does not make it, or the system does not permit it.
+/// The link cannot be made: the program is too old, or the system does not permit it.
 pub(crate) fn upload(
     sides: &Sides,
     program: Program,

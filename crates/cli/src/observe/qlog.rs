@@ -72,11 +72,7 @@ impl QlogFolder {
         self.missing +=
             update.view.events_forgotten - (*forgotten).min(update.view.events_forgotten);
         *forgotten = update.view.events_forgotten;
-        // A thread reads the clock before it gets the lock of the endpoint, so another one's event
-        // may come first.
-        let mut events: Vec<_> = update.view.events.iter().collect();
-        events.sort_by_key(|event| event.at);
-        for event in events {
+        for event in &update.view.events {
             qlog.event(event);
         }
     }

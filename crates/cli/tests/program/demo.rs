@@ -2,6 +2,9 @@
 
 use std::io::Write as _;
 
+use serde_json::Value;
+
+use crate::browser::Browser;
 use crate::pages::{browser, has_the_demonstration, inspect};
 use crate::support::{Running, finish, tack};
 
@@ -148,21 +151,22 @@ fn the_demo_can_be_interrupted() {
     assert!(!page.exists());
 }
 
+/// What a browser sees of the page that the demonstration makes with these options.
+fn page(browser: &mut Browser, options: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demo.html");
+    let ended = finish(tack().arg("demo").args(options).arg("--report").arg(&file));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    inspect(browser, &file)
+}
+
 #[test]
 fn the_demonstration_ends_with_a_page_that_renders() {
     let Some(mut browser) = browser() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("demo.html");
-    let ended = finish(
-        tack()
-            .args(["demo", "--time", "500ms", "--report"])
-            .arg(&file),
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let missing = has_the_demonstration(&inspect(&mut browser, &file));
-    assert_eq!(missing, [""; 0]);
+    let seen = page(&mut browser, &["--time", "500ms"]);
+    assert_eq!(has_the_demonstration(&seen), [""; 0]);
 }
 
 #[test]
@@ -170,17 +174,8 @@ fn a_demonstration_of_four_mechanisms_renders_as_well() {
     let Some(mut browser) = browser() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("demo.html");
-    let ended = finish(
-        tack()
-            .args(["demo", "--time", "300ms", "--compare"])
-            .arg("delayed:2,tack,delayed:2+filter,delayed:2+hack=timestamp-echo")
-            .arg("--report")
-            .arg(&file),
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let seen = inspect(&mut browser, &file);
+    let mechanisms = "delayed:2,tack,delayed:2+filter,delayed:2+hack=timestamp-echo";
+    let seen = page(&mut browser, &["--time", "300ms", "--compare", mechanisms]);
     assert_eq!(has_the_demonstration(&seen), [""; 0]);
     // The last view is that of a phone: the comparison has to fit without being moved.
     let overhang = browser.evaluate(

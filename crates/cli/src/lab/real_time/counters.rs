@@ -105,7 +105,7 @@ pub(super) struct Reading {
     pub(super) counters: Counters,
 }
 
-/// Reads the counters of two hosts at each sample, until there are no more.
+/// Reads the counters of both hosts at each sample, until the samples end.
 pub(super) fn watch(
     sender: Namespace,
     receiver: Namespace,

@@ -142,7 +142,7 @@ mod tests {
         assert!(outcome.disordered.is_nan() && outcome.limited[0].1.is_nan());
         let refused = r#"{"error":"unable to connect"}"#;
         let Err(Trouble::Failed(why)) = Outcome::of_iperf3(refused) else {
-            panic!("an error is no result");
+            panic!("expected an error, got a result");
         };
         assert_eq!(why, "unable to connect");
         assert!(Outcome::of_iperf3("no JSON").is_err());

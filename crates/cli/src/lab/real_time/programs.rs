@@ -77,7 +77,7 @@ impl Lines {
     }
 }
 
-/// What `read` reads of a program, on a thread of its own: it ends with the program, if not before.
+/// Calls `read` on the output of a program, on a thread that ends with the program at the latest.
 fn limited<T: Send + 'static>(
     limit: Duration,
     read: impl FnOnce() -> T + Send + 'static,
@@ -247,7 +247,7 @@ mod tests {
         let (line, lines) = program.lines().unwrap().next(PATIENCE).unwrap();
         assert_eq!(line, "first\n");
         let Err(Trouble::Failed(why)) = lines.next(Duration::ZERO) else {
-            panic!("there is no second line");
+            panic!("expected an error, got a second line");
         };
         assert!(why.contains("took more than"), "{why}");
     }

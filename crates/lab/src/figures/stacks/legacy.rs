@@ -148,22 +148,8 @@ fn same_goodput(
 
 fn same_acks(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
     let ways = [pair.ours, pair.plain];
-    let change = measured.change(route, ways, acks);
-    let finding = measured.judged(&[route], &ways, change.is_within(-ACKS..=ACKS));
-    Claim::new(
-        format!(
-            "{}, {} with delayed:2: the acknowledgements of this stack for each data packet are within {ACKS} % of the kernel's without GRO and SACK \
-                compression, to a program that reads every 20 ms",
-            route.name, pair.name
-        ),
-        "–",
-        format!(
-            "{change} % ({} against {})",
-            measured.get(route, ways[0], value::ACKS),
-            measured.get(route, ways[1], value::ACKS)
-        ),
-        finding,
-    )
+    let what = "without GRO and SACK compression, to a program that reads every 20 ms";
+    acks_within(measured, pair, route, ways, what)
     .or(
         format!(
             "Both acknowledge every second packet that arrives in order, and at once every packet that does not, or that fills a hole: {} against {} % \
@@ -188,21 +174,19 @@ fn follows_rule(measured: &Measured<'_>, route: Route, way: usize) -> Finding {
     beyond.is_within(RULE)
 }
 
-fn acks_of_kernel(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
-    let ways = [pair.ours, pair.kernel];
+/// The claim on acknowledgements, before its reason; `what` says what the kernel has.
+fn acks_within(
+    measured: &Measured<'_>,
+    pair: &Pair,
+    route: Route,
+    ways: [usize; 2],
+    what: &str,
+) -> Claim {
     let change = measured.change(route, ways, acks);
     let finding = measured.judged(&[route], &ways, change.is_within(-ACKS..=ACKS));
-    let handled = measured.of(route, pair.kernel, acks_of_handled);
-    let packets = measured.get(route, pair.kernel, value::TCP_PACKETS);
-    // At most one for each; fewer where packets are of one segment, or the program reads late.
-    let is_offload = packets
-        .is_below(0.9)
-        .and(handled.is_at_most(1.1))
-        .and(follows_rule(measured, route, pair.ours));
-    let reason = either(is_offload, is_disorder(measured, route, ways));
     Claim::new(
         format!(
-            "{}, {} with delayed:2: the acknowledgements of this stack for each data packet are within {ACKS} % of the kernel's as it is",
+            "{}, {} with delayed:2: the acknowledgements of this stack for each data packet are within {ACKS} % of the kernel's {what}",
             route.name, pair.name
         ),
         "–",
@@ -213,6 +197,19 @@ fn acks_of_kernel(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
         ),
         finding,
     )
+}
+
+fn acks_of_kernel(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
+    let ways = [pair.ours, pair.kernel];
+    let handled = measured.of(route, pair.kernel, acks_of_handled);
+    let packets = measured.get(route, pair.kernel, value::TCP_PACKETS);
+    // At most one for each; fewer where packets are of one segment, or the program reads late.
+    let is_offload = packets
+        .is_below(0.9)
+        .and(handled.is_at_most(1.1))
+        .and(follows_rule(measured, route, pair.ours));
+    let reason = either(is_offload, is_disorder(measured, route, ways));
+    acks_within(measured, pair, route, ways, "as it is")
     .or(
         format!(
             "GRO: of 100 data packets the kernel's TCP gets {}, and sends at most one acknowledgement for each ({handled}). This stack \
