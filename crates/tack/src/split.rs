@@ -83,6 +83,11 @@ impl OwnedReadHalf {
         self.inner.peek(buf).await
     }
 
+    /// Waits until the connection is over, as [`Stream::closed`].
+    pub async fn closed(&self) -> CloseReason {
+        self.inner.closed().await
+    }
+
     /// The local UDP address.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.local()

@@ -68,9 +68,7 @@ impl Host for WaitingHost {
     }
 
     fn meet(&mut self, key: &PublicKey) -> Result<(), Refusal> {
-        self.invitations
-            .may_return(key)
-            .map_err(|_| Refusal::Stopping)
+        self.invitations.may_return(key)
     }
 
     fn admit(&mut self, key: &PublicKey, rotations: &[Rotation]) -> Result<(), Refusal> {

@@ -103,6 +103,21 @@ fn now() -> u32 {
     })
 }
 
+fn encoded(stored: &Stored) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    // Large enough that no copy of the secrets stays behind where it grew.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(1 << 16));
+    serde_json::to_writer_pretty(&mut *bytes, stored)
+        .map_err(|error| Failure::failed("cannot write the tickets", error))?;
+    Ok(bytes)
+}
+
+/// Says here why a peer with a valid invitation is refused: the peer learns that it may try again.
+fn unable(failure: &Failure) -> Refusal {
+    tracing::error!(%failure, "cannot keep who was invited");
+    eprintln!("tack: {failure}; until that works, invitations let nobody in");
+    Refusal::Busy
+}
+
 impl StoredTicket {
     fn secret(&self) -> Option<Secret> {
         let bytes = Zeroizing::new(BASE64.decode(self.secret.as_bytes()).ok()?);
@@ -144,9 +159,11 @@ impl Invitations {
         }
     }
 
+    /// Changes what is kept. What stays as it was takes no room on the disk.
     fn change<T>(&self, change: impl FnOnce(&mut Stored) -> T) -> Result<T, Failure> {
         let _lock = self.state.lock()?;
         let mut stored = self.load()?;
+        let before = encoded(&stored)?;
         let done = change(&mut stored);
         let (now, deadlines) = (now(), &self.deadlines);
         stored.version = VERSION;
@@ -161,10 +178,10 @@ impl Invitations {
         stored.tickets.drain(..extra);
         let extra = stored.returning.len().saturating_sub(MAX);
         stored.returning.drain(..extra);
-        let mut bytes = Zeroizing::new(Vec::with_capacity(1 << 16));
-        serde_json::to_writer_pretty(&mut *bytes, &stored)
-            .map_err(|error| Failure::failed("cannot write the tickets", error))?;
-        self.state.write(FILE, &bytes)?;
+        let after = encoded(&stored)?;
+        if after != before {
+            self.state.write(FILE, &after)?;
+        }
         Ok(done)
     }
 
@@ -199,7 +216,11 @@ impl Invitations {
 
     /// The secret of a ticket that has not expired.
     pub(crate) fn secret(&self, id: &TicketId) -> Result<Secret, Refusal> {
-        let stored = self.load().map_err(|_| Refusal::UnknownTicket)?;
+        // Any stranger can ask so far: nothing is said aloud.
+        let stored = self.load().map_err(|failure| {
+            tracing::error!(%failure, "cannot read the tickets");
+            Refusal::Busy
+        })?;
         let ticket = stored.tickets.iter().find(|ticket| ticket.has(id));
         let ticket = ticket.ok_or(Refusal::UnknownTicket)?;
         if ticket.serves != self.serves {
@@ -228,11 +249,11 @@ impl Invitations {
             }
         });
         // What cannot be stored would be forgotten when this process ends.
-        bound.unwrap_or(Err(Refusal::UnknownTicket))
+        bound.unwrap_or_else(|failure| Err(unable(&failure)))
     }
 
     /// Lets a key come back that proved a code.
-    pub(crate) fn may_return(&self, key: &PublicKey) -> Result<(), Failure> {
+    pub(crate) fn may_return(&self, key: &PublicKey) -> Result<(), Refusal> {
         let (key, expires) = (
             key.to_string(),
             now().saturating_add(RETURN.as_secs() as u32),
@@ -246,6 +267,7 @@ impl Invitations {
                 expires,
             });
         })
+        .map_err(|failure| unable(&failure))
     }
 
     /// True when the key proved a code, and what it began is not complete.

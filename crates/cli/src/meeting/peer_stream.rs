@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tack::secure::{SecureReadHalf, SecureStream, SecureWriteHalf};
-use tack::{Endpoint, OwnedReadHalf, OwnedWriteHalf, Stats, Stream};
+use tack::{CloseReason, Endpoint, OwnedReadHalf, OwnedWriteHalf, Stats, Stream};
 use tack_pairing::PublicKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -92,6 +92,16 @@ impl PeerStream {
         match self {
             Self::Clear(stream) => stream.reset(),
             Self::Secure(stream, _) => stream.reset(),
+        }
+    }
+}
+
+impl PeerReader {
+    /// Waits until the connection is over, and says how.
+    pub(crate) async fn closed(&self) -> CloseReason {
+        match self {
+            Self::Clear(half) => half.closed().await,
+            Self::Secure(half) => half.closed().await,
         }
     }
 }

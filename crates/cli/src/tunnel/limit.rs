@@ -10,6 +10,7 @@ use tack_base::Rate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::breaks::Breaks;
 use crate::net::TransportFigures;
 use crate::transfer::channel::{PeerKey, Writer};
 use crate::transfer::pace::Pace;
@@ -95,6 +96,12 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
         buf.advance(len);
         this.moved(len);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<R: Breaks + Unpin> Breaks for Limited<R> {
+    fn broken(&self) -> impl Future<Output = io::Error> + Send {
+        self.stream.broken()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each carried connection has one of ours to itself, so that none waits for another's lost
 //! segments. `docs/tunnels.md` is the manual, `docs/tunnel-protocol.md` describes the messages.
 
+mod breaks;
 mod carrier;
 mod connect;
 mod datagram;

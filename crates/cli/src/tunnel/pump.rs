@@ -1,13 +1,15 @@
 //! Moves bytes between the two connections of a tunnel, in both directions, until both have ended.
 //!
-//! The end of a stream is carried over as an end, a reset as a reset. A connection without bytes on
-//! their way holds no buffer.
+//! The end of a stream is carried over as an end, a reset as a reset, when it happens: also where
+//! nothing is read from that side, since its stream has ended or the other side takes nothing. A
+//! connection without bytes on their way holds no buffer.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use prometheus_client::metrics::counter::Counter;
@@ -15,6 +17,7 @@ use tack_base::Rate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::breaks::Breaks;
 use super::limit::{Limit, Limited};
 use crate::meeting::{PeerReader, PeerStream};
 use crate::observe::tunnels;
@@ -104,24 +107,10 @@ impl Direction {
         from: &mut (impl AsyncRead + Unpin),
         to: &mut (impl AsyncWrite + Unpin),
     ) -> Poll<io::Result<()>> {
-        while !self.done {
-            while !self.pending.is_empty() {
-                let bytes = &self.buffer[self.pending.clone()];
-                let written = ready!(Pin::new(&mut *to).poll_write(cx, bytes))?;
-                if written == 0 {
-                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-                }
-                self.pending.start += written;
-                self.moved.inc_by(written as u64);
-                self.carried += written as u64;
-            }
-            if self.read_ended {
-                self.give_back();
-                // Standard output does not flush when it is shut down.
-                ready!(Pin::new(&mut *to).poll_flush(cx))?;
-                ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
-                self.done = true;
-                break;
+        loop {
+            ready!(self.poll_out(cx, to))?;
+            if self.done {
+                return Poll::Ready(Ok(()));
             }
             if self.buffer.is_empty() {
                 self.buffer = take_buffer();
@@ -140,7 +129,71 @@ impl Direction {
                 }
             }
         }
+    }
+
+    /// Writes what was read, and the end after it.
+    fn poll_out(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + Unpin),
+    ) -> Poll<io::Result<()>> {
+        while !self.pending.is_empty() {
+            let bytes = &self.buffer[self.pending.clone()];
+            let written = ready!(Pin::new(&mut *to).poll_write(cx, bytes))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.pending.start += written;
+            self.moved.inc_by(written as u64);
+            self.carried += written as u64;
+        }
+        if self.read_ended && !self.done {
+            self.give_back();
+            // Standard output does not flush when it is shut down.
+            ready!(Pin::new(&mut *to).poll_flush(cx))?;
+            ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
+            self.done = true;
+        }
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether it waits for nothing but bytes of its source, whose reading tells how that ends.
+    fn reads(&self) -> bool {
+        self.pending.is_empty() && !self.read_ended
+    }
+
+    /// Moves what comes, and its end, which `ended` then tells; then goes on to watch the source.
+    ///
+    /// # Errors
+    /// It ends only so: by the first failure of a side.
+    async fn run(
+        &mut self,
+        from: &mut (impl Breaks + Unpin),
+        to: &mut (impl AsyncWrite + Unpin),
+        ended: &AtomicBool,
+    ) -> io::Error {
+        loop {
+            let moved = poll_fn(|cx| match self.poll(cx, from, to) {
+                Poll::Pending if !self.reads() => Poll::Ready(Ok(())),
+                moved => moved,
+            });
+            if let Err(error) = moved.await {
+                return error;
+            }
+            if self.done {
+                ended.store(true, Ordering::Relaxed);
+                return from.broken().await;
+            }
+            // The writer takes nothing more at the moment, and so nothing is read.
+            let written = tokio::select! {
+                biased;
+                written = poll_fn(|cx| self.poll_out(cx, to)) => written,
+                error = from.broken() => Err(error),
+            };
+            if let Err(error) = written {
+                return error;
+            }
+        }
     }
 
     fn give_back(&mut self) {
@@ -162,26 +215,26 @@ impl Drop for Direction {
 /// The first failure of a side, after which neither is of use.
 async fn both_ways(
     mut up: Direction,
-    local: (
-        &mut (impl AsyncRead + Unpin),
-        &mut (impl AsyncWrite + Unpin),
-    ),
-    peer: (
-        &mut (impl AsyncRead + Unpin),
-        &mut (impl AsyncWrite + Unpin),
-    ),
+    local: (&mut (impl Breaks + Unpin), &mut (impl AsyncWrite + Unpin)),
+    peer: (&mut (impl Breaks + Unpin), &mut (impl AsyncWrite + Unpin)),
 ) -> (Carried, io::Result<()>) {
     let mut down = Direction::from_peer();
-    let outcome = poll_fn(|cx| {
-        let up = up.poll(cx, local.0, peer.1)?;
-        let down = down.poll(cx, peer.0, local.1)?;
-        if up.is_ready() && down.is_ready() {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
+    let outcome = {
+        let ended = [AtomicBool::new(false), AtomicBool::new(false)];
+        let mut up = pin!(up.run(local.0, peer.1, &ended[0]));
+        let mut down = pin!(down.run(peer.0, local.1, &ended[1]));
+        poll_fn(|cx| {
+            let broken = [up.as_mut().poll(cx), down.as_mut().poll(cx)];
+            if ended.iter().all(|ended| ended.load(Ordering::Relaxed)) {
+                return Poll::Ready(Ok(()));
+            }
+            match broken {
+                [Poll::Ready(error), _] | [_, Poll::Ready(error)] => Poll::Ready(Err(error)),
+                [Poll::Pending, Poll::Pending] => Poll::Pending,
+            }
+        })
+        .await
+    };
     let carried = Carried {
         sent: up.carried,
         received: down.carried,

@@ -41,6 +41,7 @@ mod sweep;
 mod transfer;
 mod tunnel;
 mod tunnel_limits;
+mod tunnel_resets;
 mod tunnel_talks;
 mod turns;
 mod unchanged_talks;

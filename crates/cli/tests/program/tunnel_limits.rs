@@ -1,4 +1,4 @@
-//! Tunnels at their limits: open files, readers that do not read, readers that go.
+//! Tunnels at their limits: open files, a full disk, readers that do not read, readers that go.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -112,6 +112,85 @@ fn known_peers_that_cannot_be_read_are_said_once_and_are_no_fault_of_the_peer() 
     two.service.rest(&mut rest);
     let after = rest.matches("nobody is let in").count();
     assert_eq!(before + after, 1, "{rest}");
+}
+
+/// Puts the state folder `$1` on a disk of its own, which is small, and starts the rest.
+const SMALL_DISK: &str = r#"
+mount --make-rprivate / &&
+mount -t tmpfs -o size=128k,mode=700 tmpfs /mnt &&
+cp -a "$1/." /mnt &&
+mount --move /mnt "$1" && shift && exec "$@"
+"#;
+
+#[test]
+fn a_full_disk_is_no_reason_to_end_what_others_have() {
+    if !getuid().is_root() {
+        return tack_skip::skipped("mounting takes root");
+    }
+    let (server, known, guest, other) = (Side::new(), Side::new(), Side::new(), Side::new());
+    let target = target(echo).to_string();
+    server.run(&["peers", "add", "known", &known.key()]);
+    // Made before its folder is copied.
+    let key = server.key();
+    let state = server.path("state");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--target", &target];
+    let serving = server.command(&[&serve[..], &["--invite", "--remember", "guest"]].concat());
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", SMALL_DISK, "sh"]);
+    command.arg(&state).arg(serving.get_program());
+    command.args(serving.get_args()).stdin(Stdio::null());
+    let mut service = Service::of(command);
+    let line = service.line("serving tunnels at ");
+    let address = line.split_whitespace().last().unwrap().to_owned();
+    let line = service.line("tack1");
+    let mut words = line.split_whitespace();
+    let ticket = words.find(|word| word.starts_with("tack1")).unwrap();
+    known.run(&["peers", "add", "server", &key, "--address", &address]);
+    // The folder as the service sees it.
+    let disk = Path::new("/proc").join(service.child.id().to_string());
+    let disk = disk.join("root").join(state.strip_prefix("/").unwrap());
+    let fill = || {
+        let mut filler = std::fs::File::create(disk.join("filler")).unwrap();
+        while filler.write_all(&[7; 4096]).is_ok() {}
+    };
+    let free = || std::fs::remove_file(disk.join("filler")).unwrap();
+    let reach = |side: &Side, peer: &str| side.run(&["connect", peer, &target]);
+
+    // Who used the ticket cannot be noted: it may be tried again.
+    fill();
+    let ended = reach(&guest, ticket);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.stderr.contains("at the moment"), "{ended:?}");
+    service.line("No space left");
+    let ended = reach(&known, "server:");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
+    // It is noted that the guest used it, and nothing more: the guest is let in.
+    free();
+    let file = disk.join("invitations.json");
+    let noted = std::fs::read_to_string(&file).unwrap();
+    let bound = format!("\"bound\": \"{}\"", guest.key());
+    let noted = noted.replacen("\"bound\": null", &bound, 1);
+    assert!(noted.contains(&bound), "{noted}");
+    std::fs::write(&file, noted).unwrap();
+    fill();
+    for _ in 0..2 {
+        let ended = reach(&guest, ticket);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        service.line("the invitation may serve the same peer again");
+    }
+    let ended = reach(&other, ticket);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let ended = reach(&known, "server:");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+
+    // With room all is noted, and the invitation has served.
+    free();
+    let ended = reach(&guest, ticket);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    service.line("kept as guest");
+    let noted = std::fs::read_to_string(&file).unwrap();
+    assert!(!noted.contains("secret"), "{noted}");
 }
 
 #[test]

@@ -79,6 +79,11 @@ impl SecureReadHalf {
     pub fn stats(&self) -> Stats {
         self.session.stream.stats()
     }
+
+    /// Waits until the connection is over, as [`SecureStream::closed`].
+    pub async fn closed(&self) -> CloseReason {
+        self.session.stream.closed().await
+    }
 }
 
 impl SecureWriteHalf {
