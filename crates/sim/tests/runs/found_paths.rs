@@ -8,7 +8,7 @@ use tack_sim::{FlowReport, Observers, Scenario, run};
 use crate::{CONTROLLERS, checks_of_long_runs, controllers};
 
 /// Runs a scenario; the long form checks every invariant at every event.
-fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
+pub(crate) fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
     let scenario = Scenario::from_toml("found.toml", text, &[]).expect("the scenario is sound");
     let mut observers = Observers::default().checking(checks_of_long_runs());
     match run(&scenario, seed, &mut observers) {

@@ -12,6 +12,7 @@ mod mixes;
 mod recovery;
 mod scenarios;
 mod startup;
+mod stripped_options;
 mod utilisation;
 mod wlan;
 mod wlan_validation;

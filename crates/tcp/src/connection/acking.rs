@@ -49,6 +49,7 @@ pub(super) struct Acking {
     /// The position that the last segment acknowledged.
     last_sent: StreamOffset,
     repetitions: RepetitionLimit,
+    lists: RepetitionLimit,
     challenges: ChallengeLimit,
 }
 
@@ -61,7 +62,8 @@ impl Acking {
             pending: None,
             unanswered: 0,
             last_sent: StreamOffset::SYN,
-            repetitions: RepetitionLimit::new(),
+            repetitions: RepetitionLimit::of_data(),
+            lists: RepetitionLimit::of_lists(),
             challenges: ChallengeLimit::default(),
         }
     }
@@ -143,6 +145,13 @@ impl Acking {
         match self.repetitions.take(now) {
             Ok(()) => self.request(reason),
             Err(at) => self.follow(AckDecision::Delayed(at), timers),
+        }
+    }
+
+    /// Acknowledges what looks like the lists of a report that lost its option, but seldom.
+    pub(super) fn answer_lists(&mut self, now: Instant) {
+        if self.lists.take(now).is_ok() {
+            self.request(AckReason::Event);
         }
     }
 

@@ -5,6 +5,7 @@ mod payload;
 use core::time::Duration;
 
 use tack_base::{Instant, StreamOffset};
+use tack_wire::tack::Lists;
 use tack_wire::{Ecn, Segment, SeqNum, TackOption};
 
 use super::due::Due;
@@ -114,6 +115,10 @@ impl Connection {
             let bare = self.bare_acknowledgement(segment);
             if let Some(bare) = &bare {
                 self.on_plain_segment(now, arrived, bare, lists, ecn);
+            }
+            if bare.is_some() && self.is_like_lists(segment) {
+                self.acking.answer_lists(now);
+                return;
             }
             // It may be data that came before all the same, whose acknowledgement was lost.
             let is_data = self.receiver.position(segment.header.seq).is_some();
@@ -249,7 +254,19 @@ impl Connection {
         } else {
             self.acking.last_sent().min(rcv_nxt)
         };
-        (end >= oldest && start <= edge).then_some(start)
+        // A report whose option was taken off ends where the peer stands, as its lists do.
+        let is_report = end == oldest && self.is_like_lists(segment);
+        (end >= oldest && start <= edge && !is_report).then_some(start)
+    }
+
+    /// The payload may be the lists of a report whose option was taken off on the way.
+    fn is_like_lists(&self, segment: &Segment<'_>) -> bool {
+        let flags = segment.header.flags;
+        !segment.payload.is_empty()
+            && segment.header.options.tack.is_none()
+            && !(flags.syn() || flags.fin() || flags.rst())
+            && self.feedback.separates_lists()
+            && Lists::parse(segment.payload).is_ok()
     }
 
     /// The acknowledgement of a segment whose payload came before. A report whose option was taken

@@ -47,13 +47,13 @@ impl Watched {
         self.acks.set([0, 0]);
     }
 
-    /// A path of 8 Mbit/s with the box on it.
-    fn model(&self, loss: f64) -> Model {
+    /// A path of 8 Mbit/s with the box on it, and a queue of so many packets.
+    fn model(&self, loss: f64, queue: usize) -> Model {
         let (watched, strips) = (self.clone(), self.strips.clone());
         let rate = Rate::from_bits_per_sec(8_000_000);
         Model {
             loss,
-            queue: 40,
+            queue,
             ..Model::wire(ms(10), rate)
         }
         .judged(move |packet| {
@@ -72,6 +72,10 @@ fn strip_tack_if(header: &mut Header, strips: bool) {
 
 /// A bulk transfer with TACK, one box on each direction.
 fn watched(loss: f64) -> (Pair, Watched, Watched) {
+    watched_with_queue(loss, 40)
+}
+
+fn watched_with_queue(loss: f64, queue: usize) -> (Pair, Watched, Watched) {
     let config = Config {
         ack: "tack".parse().expect("a policy"),
         user_timeout: None,
@@ -79,7 +83,12 @@ fn watched(loss: f64) -> (Pair, Watched, Watched) {
         ..Config::default()
     };
     let (forward, backward) = (Watched::default(), Watched::default());
-    let mut pair = Pair::open(1, &config, forward.model(loss), backward.model(0.0));
+    let mut pair = Pair::open(
+        1,
+        &config,
+        forward.model(loss, queue),
+        backward.model(0.0, queue),
+    );
     pair.establish(secs(10));
     pair.send(Side::Client, 1 << 30);
     pair.run_for(secs(1));
@@ -154,6 +163,23 @@ fn tack_comes_back_when_options_do() {
             assert_eq!(stats.invalid_reports, 0, "{name}, loss {loss}");
         }
     }
+}
+
+/// The same where the queue holds two seconds: a probe is much shorter than the round trip, so its
+/// answer comes when segments have no stamps any more, and is believed in all the same.
+#[test]
+fn tack_comes_back_through_a_long_queue() {
+    let (mut pair, forward, backward) = watched_with_queue(0.0, 1400);
+    backward.strips.set(true);
+    pair.run_for(secs(6));
+    backward.strips.set(false);
+    pair.run_for(secs(20));
+    forward.forget();
+    backward.forget();
+    pair.run_for(secs(2));
+    let ([stamped, bare], [reports, plain]) = (forward.data.get(), backward.acks.get());
+    assert!(stamped > 600 && reports > 40, "{stamped}, {reports}");
+    assert_eq!((bare, plain), (0, 0));
 }
 
 /// One number of the option is damaged on its way, so that what follows seems impossible, or old,

@@ -15,6 +15,7 @@ mod conversation;
 mod fallback;
 mod frontier;
 mod gaps;
+mod hearing;
 mod lists;
 mod one_way;
 mod path;

@@ -11,6 +11,7 @@ use super::super::feedback::{
     AckInfo, FeedbackReader, InvalidFeedback, ReadContext, RoundTrip, SackReader, SenderState,
 };
 use super::super::policy::{AckContract, LossDetectedBy};
+use super::hearing::Hearing;
 use super::one_way::round_trip;
 use super::path::Run;
 use crate::rate::Measured;
@@ -24,18 +25,6 @@ const MAX_PERIOD: Duration = Duration::from_secs(1);
 const REMAINDER: Duration = Duration::from_millis(40);
 /// Share of intervals that may pass without a report before more than one is reckoned with.
 const SILENT_INTERVALS: f64 = 0.1;
-
-/// Reports that should have come along with data before their absence counts.
-const MISSING_REPORTS: u64 = 4;
-/// First time without stamps after reports stopped to come; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// Longest time without them: a path that changed is found out within it.
-const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// A trial lasts so many round trips at least: one until the receiver believes in stamps, one until
-/// its reports are believed in, and as much again for what gets lost.
-const TRIAL_ROUND_TRIPS: u32 = 6;
-/// And so many acknowledgements.
-const TRIAL_ACKS: u32 = 12;
 
 /// The sender's reader.
 #[derive(Debug)]
@@ -53,41 +42,15 @@ pub(crate) struct TackReader {
     sync_lost: bool,
     next_sync: u32,
     /// Whether reports get through.
-    mode: Mode,
-    /// Acknowledgements without a report in a row; within a trial, reports.
-    run: Run,
+    hearing: Hearing,
     /// Reports in a row that seem to be older than the newest one.
     stale: Run,
-    /// Bytes acknowledged since the last report.
-    unreported: u64,
-    /// How long the next fallback lasts until stamps are tried again.
-    wait: Duration,
     /// Reads what comes without a report.
     sack: SackReader,
     /// What follows from the above: asked for with each segment, and seldom another.
     contract: AckContract,
     /// How often it was found anew, modulo 2^32.
     contract_version: u32,
-}
-
-/// Whether reports get through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
-    /// They do.
-    Reports,
-    /// Acknowledgements come without: something on the path strips them, or strips our stamps.
-    /// Segments carry no stamps, so that the receiver acknowledges as to every other TCP.
-    Plain {
-        /// When stamps are tried again.
-        until: Instant,
-    },
-    /// Stamps again, to see whether reports come.
-    Trial {
-        /// When stamps began again.
-        since: Instant,
-        /// Acknowledgements since then, as far as they count.
-        heard: u32,
-    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,11 +75,8 @@ impl TackReader {
             last_sync: None,
             sync_lost: false,
             next_sync: 1,
-            mode: Mode::Reports,
-            run: Run::default(),
+            hearing: Hearing::new(),
             stale: Run::default(),
-            unreported: 0,
-            wait: FIRST_WAIT,
             sack: SackReader::new(sack),
             contract: AckContract::LEGACY,
             contract_version: 0,
@@ -132,7 +92,7 @@ impl TackReader {
 
     /// What the peer promises by what is known now.
     fn current_contract(&self) -> AckContract {
-        if self.mode != Mode::Reports {
+        if !self.hearing.is_on() {
             return AckContract::LEGACY;
         }
         let by_time = self.last_sync.map_or(Duration::ZERO, |last_sync| {
@@ -151,75 +111,18 @@ impl TackReader {
         }
     }
 
-    /// Leaves off, or takes up, a trial whose time it is.
-    fn look_at_clock(&mut self, context: &ReadContext<'_>) {
-        let now = context.arrived;
-        match self.mode {
-            Mode::Plain { until } if now >= until => {
-                self.mode = Mode::Trial {
-                    since: now,
-                    heard: 0,
-                };
-                self.run.end();
-            }
-            Mode::Trial { since, heard }
-                if heard >= TRIAL_ACKS
-                    && now >= since + context.smoothed_rtt * TRIAL_ROUND_TRIPS =>
-            {
-                self.fall_back(now);
-            }
-            _ => {}
-        }
+    /// RTTmin as the receiver was told.
+    fn told_rtt_min(&self) -> Duration {
+        self.last_sync
+            .map_or(Duration::ZERO, |last_sync| last_sync.min_rtt)
     }
 
-    fn fall_back(&mut self, now: Instant) {
-        self.mode = Mode::Plain {
-            until: now + self.wait,
-        };
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
-        self.run.end();
-        self.unreported = 0;
-        self.last_sync = None;
-        self.sync_lost = false;
-    }
-
-    /// A report came through.
-    fn on_report(&mut self, context: &ReadContext<'_>) {
-        self.unreported = 0;
-        match &mut self.mode {
-            Mode::Reports => self.run.end(),
-            Mode::Plain { .. } => {}
-            Mode::Trial { heard, .. } => {
-                *heard += 1;
-                if self.run.add(context.arrived, context.smoothed_rtt) {
-                    self.mode = Mode::Reports;
-                    self.run.end();
-                }
-            }
-        }
-    }
-
-    /// An acknowledgement came without a report: alone, where there should have been one, or with
-    /// data.
-    fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool) {
-        if context.snd_una == context.snd_nxt {
-            return;
-        }
-        match &mut self.mode {
-            Mode::Reports => {
-                self.unreported += context.ack.saturating_since(context.snd_una);
-                let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
-                let missing = alone || self.unreported > MISSING_REPORTS * due;
-                if missing && self.run.add(context.arrived, context.smoothed_rtt) {
-                    self.fall_back(context.arrived);
-                }
-            }
-            Mode::Trial { heard, .. } if alone => {
-                *heard += 1;
-                self.run.end();
-            }
-            Mode::Plain { .. } | Mode::Trial { .. } => {}
-        }
+    /// An acknowledgement came without a report: alone, or with data. It `lists` what is above it.
+    fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool, lists: bool) {
+        let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
+        let rtt_min = self.told_rtt_min();
+        self.hearing
+            .on_no_report(context, alone, lists, due, rtt_min);
     }
 
     /// Share of reports lost on the way, 0 to 1.
@@ -346,7 +249,7 @@ impl TackReader {
     ) -> Result<(), InvalidFeedback> {
         // A plain acknowledgement among reports does not say how long it was held back: it yields
         // no rate.
-        if self.mode == Mode::Reports {
+        if self.hearing.is_on() {
             info.rate = Measured::ByReceiver(None);
         }
         let (number, largest, largest_delay, above, has_lists, gap) =
@@ -375,7 +278,8 @@ impl TackReader {
                     if alone {
                         self.sack.read(context, segment, lists, info)?;
                     }
-                    self.on_no_report(context, alone);
+                    let lists = !segment.header.options.sack.is_empty();
+                    self.on_no_report(context, alone, lists);
                     return Ok(());
                 }
             };
@@ -401,7 +305,7 @@ impl TackReader {
             return Err(InvalidFeedback);
         }
         // Everything is sound. From here on state moves; an old or repeated report moves none.
-        self.on_report(context);
+        self.hearing.on_report(context, largest);
         if self.count(number).is_none() {
             if !self.stale.add(context.arrived, context.smoothed_rtt) {
                 info.lost.clear();
@@ -452,16 +356,21 @@ impl FeedbackReader for TackReader {
         lists: &[u8],
         info: &mut AckInfo,
     ) -> Result<(), InvalidFeedback> {
-        let mode = self.mode;
-        self.look_at_clock(context);
+        let (was_on, stamped) = (self.hearing.is_on(), self.hearing.stamps());
+        self.hearing.look_at_clock(context, self.told_rtt_min());
         let result = self.read_option(context, segment, lists, info);
         if result.is_err() {
             // A receiver whose numbers are not ours (one was damaged on the way) says so with each
             // report: none is of use.
-            self.on_no_report(context, true);
+            self.on_no_report(context, true, true);
+        }
+        if stamped && !self.hearing.stamps() {
+            // What the receiver was told may be outdated when it is told something again.
+            self.last_sync = None;
+            self.sync_lost = false;
         }
         let option = &segment.header.options.tack;
-        if self.mode != mode || !matches!(option, None | Some(TackOption::Data(_))) {
+        if self.hearing.is_on() != was_on || !matches!(option, None | Some(TackOption::Data(_))) {
             self.renew_contract();
         }
         result
@@ -477,16 +386,16 @@ impl FeedbackReader for TackReader {
     }
 
     fn is_intelligible(&self) -> bool {
-        self.mode == Mode::Reports || self.sack.is_intelligible()
+        self.hearing.is_on() || self.sack.is_intelligible()
     }
 
     fn is_settled(&self) -> bool {
         // Without reports the clock decides what comes next.
-        self.mode == Mode::Reports
+        self.hearing.is_on()
     }
 
     fn stamps(&self) -> bool {
-        !matches!(self.mode, Mode::Plain { .. })
+        self.hearing.stamps()
     }
 
     fn separates_lists(&self) -> bool {
@@ -494,7 +403,7 @@ impl FeedbackReader for TackReader {
     }
 
     fn poll_sync(&mut self, state: &SenderState) -> Option<Sync> {
-        if matches!(self.mode, Mode::Plain { .. }) {
+        if !self.hearing.stamps() {
             return None;
         }
         let ack_loss_rate = self.ack_loss_rate();

@@ -1,0 +1,413 @@
+//! Whether reports get through to the sender, and how it finds out that they do again.
+//!
+//! Something on the path may take TACK's option off. Then segments carry no stamps, so that the
+//! receiver acknowledges as to every other TCP. From time to time a probe follows: a few segments
+//! with stamps. The receiver answers with reports, and as long as it reports it lists nothing by
+//! SACK; if its reports are stripped the sender is blind meanwhile. So a probe is short, however
+//! long the queues on the path are, and only its answer begins a trial.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use super::path::Run;
+use crate::ack::feedback::ReadContext;
+use crate::send::packet_number::PacketNumber;
+
+/// Reports that should have come along with data before their absence counts.
+const MISSING_REPORTS: u64 = 4;
+/// First time without stamps after reports stopped to come; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Longest time without them: a path that changed is found out within it.
+const LONGEST_WAIT: Duration = Duration::from_secs(64);
+/// A probe lasts so many RTTmin: the receiver believes in stamps after one, and reports during the
+/// others.
+const PROBE_ROUND_TRIPS: u32 = 2;
+/// And so much longer: what radio links and hosts hold back and pass on at once shows no round
+/// trip.
+const PROBE_TIME: Duration = Duration::from_millis(40);
+/// And at least so many segments: three until the receiver believes in stamps, and as many to
+/// report.
+const PROBE_SEGMENTS: u64 = 6;
+/// A trial lasts so many round trips, as long as they were when it began: one until the receiver
+/// believes in stamps, one until its reports are believed in, and as much again for what gets lost.
+const TRIAL_ROUND_TRIPS: u32 = 6;
+/// And so many acknowledgements.
+const TRIAL_ACKS: u32 = 12;
+
+/// The state of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hearing {
+    mode: Mode,
+    /// Acknowledgements without a report in a row; within a trial, reports.
+    run: Run,
+    /// Bytes acknowledged since the last report.
+    unreported: u64,
+    /// How long the next time without stamps lasts.
+    wait: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// Reports get through.
+    Reports,
+    /// They do not.
+    Plain {
+        /// When stamps are tried again.
+        until: Instant,
+        /// The first number of the last probe, whose answer may be on its way.
+        probed: Option<PacketNumber>,
+    },
+    /// Stamps for a moment.
+    Probe {
+        /// The first number with a stamp.
+        first: PacketNumber,
+        /// When it left.
+        since: Option<Instant>,
+    },
+    /// A probe was answered: stamps, to see whether reports come again and again.
+    Trial {
+        /// The first number with a stamp.
+        first: PacketNumber,
+        /// When the trial began, and the round trip then: queues may grow while it lasts.
+        since: Instant,
+        round_trip: Duration,
+        /// Acknowledgements since then, as far as they count.
+        heard: u32,
+        /// Those without a report in a row since the receiver reported what left in the trial.
+        bare: Option<Run>,
+    },
+}
+
+impl Hearing {
+    /// Reports are expected.
+    pub(super) fn new() -> Self {
+        Self {
+            mode: Mode::Reports,
+            run: Run::default(),
+            unreported: 0,
+            wait: FIRST_WAIT,
+        }
+    }
+
+    /// Reports get through.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.mode == Mode::Reports
+    }
+
+    /// It is of use to stamp segments.
+    #[inline]
+    pub(super) fn stamps(&self) -> bool {
+        !matches!(self.mode, Mode::Plain { .. })
+    }
+
+    /// Begins or ends a probe, or ends a trial, whose time it is. The receiver was told `rtt_min`.
+    pub(super) fn look_at_clock(&mut self, context: &ReadContext<'_>, rtt_min: Duration) {
+        let now = context.arrived;
+        match self.mode {
+            Mode::Plain { until, .. } if now >= until => {
+                self.mode = Mode::Probe {
+                    first: context.log.next_number(),
+                    since: None,
+                };
+                self.run.end();
+            }
+            Mode::Probe { .. } => self.end_probe(context, rtt_min, false),
+            Mode::Trial {
+                since,
+                round_trip,
+                heard,
+                ..
+            } if heard >= TRIAL_ACKS && now >= since + round_trip * TRIAL_ROUND_TRIPS => {
+                self.fall_back(context, None);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends a probe that was long enough. A sender that is `blind` may have no more to send until
+    /// it hears what is missing.
+    fn end_probe(&mut self, context: &ReadContext<'_>, rtt_min: Duration, blind: bool) {
+        let now = context.arrived;
+        let Mode::Probe { first, since } = &mut self.mode else {
+            return;
+        };
+        let left = context.log.next_number().0 - first.0;
+        if left == 0 {
+            return;
+        }
+        let since = *since.get_or_insert(context.log.sent_at(*first).unwrap_or(now));
+        let is_over = now >= since + rtt_min * PROBE_ROUND_TRIPS + PROBE_TIME;
+        if is_over && (blind || left >= PROBE_SEGMENTS) {
+            let first = *first;
+            self.fall_back(context, Some(first));
+        }
+    }
+
+    /// No stamps for a while. The answer to a probe needs a round trip.
+    fn fall_back(&mut self, context: &ReadContext<'_>, probed: Option<PacketNumber>) {
+        let answer = probed.map_or(Duration::ZERO, |_| context.smoothed_rtt * 2);
+        self.mode = Mode::Plain {
+            until: context.arrived + self.wait.max(answer),
+            probed,
+        };
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.run.end();
+        self.unreported = 0;
+    }
+
+    /// A report came through; the largest number that its sender received is `largest`.
+    pub(super) fn on_report(&mut self, context: &ReadContext<'_>, largest: Option<PacketNumber>) {
+        self.unreported = 0;
+        match &mut self.mode {
+            Mode::Reports => self.run.end(),
+            Mode::Probe { first, .. } if largest >= Some(*first) => {
+                let first = *first;
+                self.begin_trial(context, first, Some(Run::default()));
+            }
+            Mode::Plain {
+                probed: Some(first),
+                ..
+            } if largest >= Some(*first) => {
+                self.begin_trial(context, context.log.next_number(), None);
+            }
+            Mode::Plain { .. } | Mode::Probe { .. } => {}
+            Mode::Trial {
+                first, heard, bare, ..
+            } => {
+                *heard += 1;
+                if largest >= Some(*first) {
+                    *bare = Some(Run::default());
+                }
+                if self.run.add(context.arrived, context.smoothed_rtt) {
+                    self.mode = Mode::Reports;
+                    self.run.end();
+                }
+            }
+        }
+    }
+
+    /// The first report of a trial came.
+    fn begin_trial(&mut self, context: &ReadContext<'_>, first: PacketNumber, bare: Option<Run>) {
+        self.mode = Mode::Trial {
+            first,
+            since: context.arrived,
+            round_trip: context.smoothed_rtt,
+            heard: 1,
+            bare,
+        };
+        self.run.end();
+        self.run.add(context.arrived, context.smoothed_rtt);
+    }
+
+    /// An acknowledgement came without a report: alone, where there should have been one, or with
+    /// data. It `lists` what is above it. A report is due after `due` bytes at the latest; the
+    /// receiver was told `rtt_min`.
+    pub(super) fn on_no_report(
+        &mut self,
+        context: &ReadContext<'_>,
+        alone: bool,
+        lists: bool,
+        due: u64,
+        rtt_min: Duration,
+    ) {
+        if context.snd_una == context.snd_nxt {
+            return;
+        }
+        match &mut self.mode {
+            Mode::Reports => {
+                self.unreported += context.ack.saturating_since(context.snd_una);
+                let missing = alone || self.unreported > MISSING_REPORTS * due;
+                if missing && self.run.add(context.arrived, context.smoothed_rtt) {
+                    self.fall_back(context, None);
+                }
+            }
+            Mode::Trial { heard, bare, .. } if alone => {
+                *heard += 1;
+                self.run.end();
+                let enough = bare
+                    .as_mut()
+                    .is_some_and(|bare| bare.add(context.arrived, Duration::ZERO));
+                if enough {
+                    self.fall_back(context, None);
+                }
+            }
+            Mode::Probe { .. } if alone && !lists && context.ack == context.snd_una => {
+                self.end_probe(context, rtt_min, true);
+            }
+            Mode::Plain { .. } | Mode::Probe { .. } | Mode::Trial { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tack_base::StreamOffset;
+    use tack_wire::SeqNum;
+
+    use super::*;
+    use crate::cc::SendToken;
+    use crate::send::sent::{FlightStart, SentLog};
+
+    const MSS: u64 = 1000;
+    const RTT_MIN: Duration = Duration::from_millis(10);
+    const DUE: u64 = 8 * MSS;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(10_000 + millis)
+    }
+
+    /// A sender of one segment each 5 ms, whose round trip is `rtt`.
+    struct Sender {
+        hearing: Hearing,
+        log: SentLog,
+        sent: u64,
+        rtt: Duration,
+    }
+
+    impl Sender {
+        /// Reports do not come: it fell back at 0.
+        fn after_fallback(rtt: Duration) -> Self {
+            let mut sender = Self {
+                hearing: Hearing::new(),
+                log: SentLog::new(),
+                sent: 0,
+                rtt,
+            };
+            sender.send(at(0));
+            let far = u64::try_from(rtt.as_millis()).unwrap_or(u64::MAX);
+            for millis in [0, 1, far] {
+                sender.bare(at(millis), true);
+            }
+            assert!(!sender.hearing.stamps());
+            sender
+        }
+
+        fn send(&mut self, now: Instant) {
+            let start = 1 + self.sent * MSS;
+            self.log.push(
+                StreamOffset::range(start..start + MSS),
+                now,
+                FlightStart::default(),
+                SendToken::default(),
+            );
+            self.sent += 1;
+        }
+
+        fn with<R>(
+            &mut self,
+            now: Instant,
+            act: impl FnOnce(&mut Hearing, &ReadContext<'_>) -> R,
+        ) -> R {
+            let context = ReadContext {
+                arrived: now,
+                ack: StreamOffset(1),
+                snd_una: StreamOffset(1),
+                snd_nxt: StreamOffset(1 + self.sent * MSS),
+                iss: SeqNum(0),
+                largest_window: 1 << 20,
+                mss: MSS,
+                smoothed_rtt: self.rtt,
+                log: &self.log,
+            };
+            self.hearing.look_at_clock(&context, RTT_MIN);
+            act(&mut self.hearing, &context)
+        }
+
+        fn bare(&mut self, now: Instant, lists: bool) {
+            self.with(now, |hearing, context| {
+                hearing.on_no_report(context, true, lists, DUE, RTT_MIN);
+            });
+        }
+
+        fn report(&mut self, now: Instant, largest: u64) {
+            self.with(now, |hearing, context| {
+                hearing.on_report(context, Some(PacketNumber(largest)));
+            });
+        }
+
+        /// Sends and hears for a time. Returns how many segments left with a stamp.
+        fn run(&mut self, millis: core::ops::Range<u64>) -> u64 {
+            let mut stamped = 0;
+            for millis in millis.step_by(5) {
+                self.send(at(millis));
+                stamped += u64::from(self.hearing.stamps());
+                self.bare(at(millis), true);
+            }
+            stamped
+        }
+    }
+
+    #[test]
+    fn a_probe_is_short_however_long_the_queue_is() {
+        for millis in [10, 2_000] {
+            let mut sender = Sender::after_fallback(Duration::from_millis(millis));
+            let far = millis + 1_000;
+            assert_eq!(sender.run(millis + 5..far), 0);
+            // 60 ms are twelve segments.
+            let stamped = sender.run(far..far + 900);
+            assert!((11..=14).contains(&stamped), "{millis}: {stamped}");
+        }
+    }
+
+    #[test]
+    fn a_late_answer_to_a_probe_begins_a_trial_and_an_older_report_does_not() {
+        let mut sender = Sender::after_fallback(Duration::from_millis(1_000));
+        sender.run(1_005..2_000);
+        let first = sender.sent;
+        assert!(sender.run(2_000..2_500) > 10);
+        sender.report(at(2_900), first - 1);
+        assert!(!sender.hearing.stamps(), "it left before the probe");
+        sender.report(at(2_900), first + 5);
+        assert!(sender.hearing.stamps());
+        let trial = sender.sent;
+        // The receiver fell back meanwhile, and says so until stamps reach it.
+        assert_eq!(sender.run(2_905..3_800), 179);
+        for millis in [3_900, 4_300, 4_900] {
+            sender.report(at(millis), trial + 10);
+        }
+        assert!(sender.hearing.is_on());
+    }
+
+    #[test]
+    fn a_trial_ends_when_reports_stop_and_at_last_when_none_come() {
+        let begun = || {
+            let mut sender = Sender::after_fallback(Duration::from_millis(100));
+            sender.run(105..1_100);
+            let first = sender.sent;
+            sender.run(1_100..1_300);
+            sender.report(at(1_300), first + 5);
+            assert!(sender.hearing.stamps());
+            sender
+        };
+        let mut sender = begun();
+        let trial = sender.sent;
+        sender.run(1_305..1_400);
+        sender.report(at(1_400), trial + 2);
+        let stamped = sender.run(1_405..1_500);
+        assert_eq!(stamped, 3, "three acknowledgements without a report");
+        // Queues that grow do not lengthen it.
+        let mut sender = begun();
+        sender.rtt = Duration::from_secs(5);
+        let stamped = sender.run(1_305..4_000);
+        assert_eq!(stamped, 600 / 5, "six round trips of 100 ms");
+    }
+
+    #[test]
+    fn a_blind_sender_does_not_wait_for_segments_that_cannot_leave() {
+        let mut sender = Sender::after_fallback(Duration::from_millis(10));
+        sender.run(15..1_010);
+        sender.bare(at(1_010), true);
+        for millis in [1_011, 1_012, 1_025] {
+            sender.send(at(millis));
+            assert!(sender.hearing.stamps());
+        }
+        for millis in 1_026..1_200 {
+            sender.bare(at(millis), true);
+        }
+        assert!(sender.hearing.stamps(), "it hears what is missing");
+        sender.bare(at(1_200), false);
+        assert!(!sender.hearing.stamps());
+    }
+}
