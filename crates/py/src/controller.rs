@@ -117,6 +117,7 @@ struct Has {
     sent: bool,
     recovered: bool,
     spurious: bool,
+    false_marks: bool,
     idle: bool,
     mss: bool,
 }
@@ -164,6 +165,7 @@ impl Controller {
                     sent: has("on_sent"),
                     recovered: has("on_recovered"),
                     spurious: has("on_spurious"),
+                    false_marks: has("on_false_marks"),
                     idle: has("on_idle_restart"),
                     mss: has("on_mss"),
                 };
@@ -309,6 +311,12 @@ impl cc::CongestionController for Controller {
     fn on_spurious(&mut self, now: Instant, of: cc::Cause) {
         if self.has.spurious {
             self.tell("on_spurious", (now.as_secs_f64(), cause(of)));
+        }
+    }
+
+    fn on_false_marks(&mut self, now: Instant, window: u64) {
+        if self.has.false_marks {
+            self.tell("on_false_marks", (now.as_secs_f64(), window));
         }
     }
 

@@ -21,7 +21,7 @@ class SimulationError(RuntimeError):
 
 class Controller(Protocol):
     """What a congestion controller of yours needs. Optional: ``ssthresh`` (bytes), ``pacing_rate_bps``, ``pacing_gain``,
-    ``on_sent(sent) -> int | None``, ``on_recovered(now_s)``, ``on_spurious(now_s, cause)``, ``on_idle_restart(now_s, idle_s)``,
+    ``on_sent(sent) -> int | None``, ``on_recovered(now_s)``, ``on_spurious(now_s, cause)``, ``on_false_marks(now_s, window)``, ``on_idle_restart(now_s, idle_s)``,
     ``on_mss(mss)``."""
 
     cwnd: float

@@ -11,6 +11,10 @@ pub(crate) const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", 
 /// to begin at any time until then.
 pub(crate) const LATEST_BEGINNING: f64 = 1.5;
 
+/// From this number on some of the paths with marks mark nearly everything. Paths before it stay
+/// what they were when the documents had them.
+const NEARLY_ALL_MARKED_FROM: u64 = 9_001;
+
 /// What the flows of a path are judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -124,6 +128,9 @@ pub(crate) fn draw(number: u64, family: Family) -> Path {
         let side = pick(random, &SIDES);
         let fault = pick(random, &ECN_FAULTS);
         fault.write(side, shape, random, &mut draft);
+        if fault == Fault::Marks && number >= NEARLY_ALL_MARKED_FROM {
+            mark_nearly_all(number, side, &mut draft);
+        }
         drawn.push((fault, side));
     }
     let faults = spoil(random, shape, &mut draft, drawn);
@@ -160,6 +167,18 @@ fn feedback(random: &mut RandomStream, draft: &mut Draft) -> bool {
         }
     }
     false
+}
+
+/// Half of the paths with marks mark all that may be marked, or all but 0.1 to 26 %. Numbers of
+/// their own, so that the other faults stay what they were.
+fn mark_nearly_all(number: u64, side: &str, draft: &mut Draft) {
+    let mut random = RandomStream::new(number, "nearly-all-marked", 0);
+    let often = match random.below(6) {
+        0 => 1.0,
+        1 | 2 => 1.0 - scaled(&mut random, 0.001, 8).min(0.5),
+        _ => return,
+    };
+    draft.wired.set(format!("ecn_mark{side}"), share(often));
 }
 
 /// Ends of the keys of the two ways: from server to client, and back.

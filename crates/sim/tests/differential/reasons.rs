@@ -52,6 +52,7 @@ pub(crate) fn reason(
     if comparison == Comparison::AccurateEcn {
         return match flag {
             Flag::Acks => marks(tack, plain),
+            Flag::Slow => no_feedback(path, tack, plain),
             _ => None,
         };
     }
@@ -85,6 +86,34 @@ fn marks(accurate: &Figures, classic: &Figures) -> Option<String> {
         format!(
             "{beyond:.0} more acknowledgements for {:.0} marks",
             accurate.path_marks
+        )
+    })
+}
+
+/// A middlebox clears the flags by which classic feedback is agreed on, so there is none, and no
+/// node marks what the sender sends. Where the flags pass, it must be marked, and as slow as with
+/// accurate feedback.
+fn no_feedback(path: &Path, accurate: &Figures, classic: &Figures) -> Option<String> {
+    let is_without = classic.path_marks == 0.0 && accurate.path_marks > 0.0;
+    if !path.toml.contains(CLEARED_FLAGS) || !is_without {
+        return None;
+    }
+    let is_other_key = |line: &&str| !line.starts_with(CLEARED_FLAGS);
+    let keys: Vec<_> = path.toml.lines().filter(is_other_key).collect();
+    let beside = Path {
+        toml: keys.join("\n"),
+        ..path.clone()
+    };
+    let [there, classic_there] = Comparison::AccurateEcn
+        .variants()
+        .map(|variant| runs::fresh(&beside, &variant));
+    let is_alike = classic_there.path_marks > 0.0
+        && !judge(path, &there, &classic_there).contains(&Flag::Slow);
+    is_alike.then(|| {
+        format!(
+            "without its flags classic feedback is not agreed on, and nothing is marked; where they pass, accurate feedback is \
+             {:.2} times as fast",
+            gain(path, &there, &classic_there),
         )
     })
 }

@@ -5,6 +5,7 @@ mod ack_filter;
 mod agreements;
 mod congestion;
 mod controllers;
+mod ecn_paths;
 mod found_paths;
 mod hack;
 mod hard_paths;

@@ -160,6 +160,11 @@ impl CongestionController for Compound {
         }
     }
 
+    fn on_false_marks(&mut self, now: Instant, window: u64) {
+        self.reno.on_false_marks(now, window);
+        self.meter.restart();
+    }
+
     fn on_idle_restart(&mut self, now: Instant, idle: Duration) {
         self.reno.on_idle_restart(now, idle);
         self.dwnd = 0;

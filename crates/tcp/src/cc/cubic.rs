@@ -305,6 +305,15 @@ impl CongestionController for Cubic {
         }
     }
 
+    fn on_false_marks(&mut self, _now: Instant, window: u64) {
+        let (state, window) = (&mut self.state, window.min(MAX_WINDOW));
+        state.cwnd = state.cwnd.max(window);
+        state.ssthresh = state.ssthresh.max(window);
+        state.fraction = 0.0;
+        // Its maximum was that of a smaller window.
+        state.stage = None;
+    }
+
     fn on_idle_restart(&mut self, _now: Instant, _idle: Duration) {
         let state = &mut self.state;
         // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to

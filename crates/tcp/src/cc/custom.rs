@@ -99,6 +99,10 @@ impl CongestionController for Bounded {
         self.controller.on_spurious(now, cause);
     }
 
+    fn on_false_marks(&mut self, now: Instant, window: u64) {
+        self.controller.on_false_marks(now, window);
+    }
+
     fn on_idle_restart(&mut self, now: Instant, idle: Duration) {
         self.controller.on_idle_restart(now, idle);
     }

@@ -291,7 +291,8 @@ impl Metrics {
 /// the acknowledgement that delivers it. Where an acknowledgement begins an episode,
 /// [`on_congestion`](Self::on_congestion) comes before the [`on_ack`](Self::on_ack) of the same
 /// acknowledgement; where one ends it, [`on_recovered`](Self::on_recovered) does. An episode that
-/// turns out false ends with [`on_spurious`](Self::on_spurious). The getters are called often, at
+/// turns out false ends with [`on_spurious`](Self::on_spurious), and marks that do with
+/// [`on_false_marks`](Self::on_false_marks). The getters are called often, at
 /// any time, and should cost nothing.
 ///
 /// # What a wrong controller breaks
@@ -322,6 +323,12 @@ pub trait CongestionController: fmt::Debug + Send {
     /// The episode turned out to be false (Eifel, DSACK, F-RTO): take its reductions back.
     fn on_spurious(&mut self, now: Instant, cause: Cause) {
         let _ = (now, cause);
+    }
+
+    /// The marks reported since the window was `window` bytes meant nothing: the network had not
+    /// set them. [`Cause::Ecn`] had reduced the window, and nothing else has.
+    fn on_false_marks(&mut self, now: Instant, window: u64) {
+        let _ = (now, window);
     }
 
     /// Sending resumes after an idle time of at least one RTO with nothing in flight.

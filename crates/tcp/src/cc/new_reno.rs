@@ -228,6 +228,12 @@ impl CongestionController for NewReno {
         }
     }
 
+    fn on_false_marks(&mut self, _now: Instant, window: u64) {
+        let window = window.min(MAX_WINDOW);
+        self.cwnd = self.cwnd.max(window);
+        self.ssthresh = self.ssthresh.max(window);
+    }
+
     fn on_idle_restart(&mut self, _now: Instant, _idle: Duration) {
         // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to
         // it.

@@ -30,6 +30,7 @@ enum Event {
     Congestion(Cause, u64, u32),
     Recovered,
     Spurious(Cause),
+    FalseMarks(u64),
     Idle(u64),
     Mss(u64),
     FeedbackInterval(u64),
@@ -67,6 +68,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (cause(), bytes(), 0..4_u32).prop_map(|(cause, flight, n)| Event::Congestion(cause, flight, n)),
         1 => Just(Event::Recovered),
         1 => cause().prop_map(Event::Spurious),
+        1 => bytes().prop_map(Event::FalseMarks),
         1 => nanoseconds().prop_map(Event::Idle),
         1 => prop_oneof![536..9000_u64, Just(0), Just(u64::MAX)].prop_map(Event::Mss),
         1 => prop_oneof![1 => Just(0), 3 => nanoseconds()].prop_map(Event::FeedbackInterval),
@@ -180,6 +182,7 @@ impl Driver {
             }
             Event::Recovered => self.controller.on_recovered(now),
             Event::Spurious(cause) => self.controller.on_spurious(now, cause),
+            Event::FalseMarks(window) => self.controller.on_false_marks(now, window),
             Event::Idle(idle) => self
                 .controller
                 .on_idle_restart(now, Duration::from_nanos(idle)),

@@ -153,6 +153,11 @@ impl CongestionController for Vegas {
         self.restart_round();
     }
 
+    fn on_false_marks(&mut self, now: Instant, window: u64) {
+        self.reno.on_false_marks(now, window);
+        self.restart_round();
+    }
+
     fn on_idle_restart(&mut self, now: Instant, idle: Duration) {
         self.reno.on_idle_restart(now, idle);
         // The route may have changed: a floor that is too low would hold the window down for good.

@@ -345,6 +345,16 @@ impl Connection {
                 snd_nxt: nxt,
             });
         }
+        if marks.reduce {
+            // Without the room for what is not reported yet.
+            let window = self.cc.cwnd().min(self.cc.ssthresh());
+            self.ecn.on_reduced_for_marks(window, self.mtu.mss().into());
+        }
+        if let Some(window) = marks.restore
+            && self.recovery.is_idle()
+        {
+            self.cc.on_false_marks(now, window);
+        }
         cwnd_limited
     }
 

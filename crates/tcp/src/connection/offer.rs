@@ -172,10 +172,7 @@ impl Connection {
             payload: &[],
         };
         let (iss, seed) = (identity.iss, identity.seed);
-        let ecn = match offer.ecn {
-            Request::Accurate(ecn) => ecn,
-            Request::None | Request::Classic => Ecn::NotEct,
-        };
+        let ecn = offer.ecn.arrived_as().unwrap_or(Ecn::NotEct);
         let mut connection = Self::accept(config, &syn, ecn, iss, seed, now);
         // What the SYN-ACK promised.
         let _ = connection.receiver.window.announce(
@@ -230,6 +227,7 @@ mod tests {
             sack in any::<bool>(),
             ecn in prop_oneof![
                 Just(Request::None), Just(Request::Classic), Just(Request::Accurate(Ecn::NotEct)),
+                Just(Request::OnlyAccurate(Ecn::NotEct)),
             ],
             timestamp in proptest::option::of(any::<u32>()),
             tack in any::<bool>(),

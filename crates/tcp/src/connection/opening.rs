@@ -72,6 +72,9 @@ impl Connection {
             let agreement = request.agreement(&self.config, self.handshake.mechanism_agreed);
             self.handshake.ecn_answer = request.answer(agreement);
             self.ecn.agree(agreement);
+            if request.arrived_as() == Some(Ecn::Ce) {
+                self.ecn.on_marked_syn();
+            }
         } else if self.config.ecn {
             let accurate = self.config.accurate_ecn == AccurateEcn::Offer;
             let agreement = match agreed(flags, accurate) {

@@ -27,6 +27,10 @@ pub(super) struct Accurate {
     unreported: u8,
     /// Receiver: the last packet was marked.
     was_marked: bool,
+    /// Receiver: the path marks whatever it carries.
+    is_overwritten: bool,
+    /// Receiver: data left since the last acknowledgement that packets without payload caused.
+    has_sent: bool,
     /// Client: codepoint of the SYN-ACK as it arrived, until the acknowledgement of it has left.
     reflect: Option<Ecn>,
     /// Sender: marks that the peer counted (s.cep).
@@ -54,6 +58,8 @@ impl Accurate {
             received: FIRST,
             unreported: 0,
             was_marked: false,
+            is_overwritten: false,
+            has_sent: false,
             reflect: None,
             reported: FIRST,
             check: Check::Due,
@@ -63,8 +69,16 @@ impl Accurate {
     }
 
     pub(super) fn on_syn_ack(&mut self, ecn: Ecn) {
-        self.received += u64::from(ecn == Ecn::Ce);
+        if ecn == Ecn::Ce {
+            self.received += 1;
+            self.on_overwritten();
+        }
         self.reflect = Some(ecn);
+    }
+
+    /// A packet of the handshake arrived marked.
+    pub(super) fn on_overwritten(&mut self) {
+        self.is_overwritten = true;
     }
 
     /// The next acknowledgement is the one of the handshake and carries no counter.
@@ -90,6 +104,11 @@ impl Accurate {
     }
 
     /// A packet arrived. True when the peer should be informed at once.
+    ///
+    /// Deviation: RFC 9768 §3.2.2.5.1 has an acknowledgement for each third mark, whatever carried
+    /// it. Here marked acknowledgements cause one for each time that data left, and none where the
+    /// handshake shows that the path marks everything: their marks ask nobody to send less, and
+    /// what answers them is marked as well.
     pub(super) fn on_segment(&mut self, marked: bool, has_payload: bool) -> bool {
         let begins = marked && !self.was_marked;
         self.was_marked = marked;
@@ -97,12 +116,16 @@ impl Accurate {
             return false;
         }
         self.received += 1;
+        if !has_payload && self.is_overwritten {
+            return false;
+        }
         self.unreported = self.unreported.saturating_add(1);
         if has_payload {
-            begins || self.unreported >= ON_DATA
-        } else {
-            self.unreported >= ON_OTHERS
+            return begins || self.unreported >= ON_DATA;
         }
+        let is_due = self.unreported >= ON_OTHERS && self.has_sent;
+        self.has_sent &= !is_due;
+        is_due
     }
 
     /// Marks reported by an acknowledgement that delivered `segments`; `None` if its counter is the
@@ -143,6 +166,7 @@ impl Accurate {
 
     pub(super) fn flags(&mut self, has_payload: bool) -> Flags {
         self.unreported = 0;
+        self.has_sent |= has_payload;
         match self.reflect.take() {
             Some(ecn) if !has_payload => reflection(ecn),
             _ => {
@@ -253,8 +277,17 @@ mod tests {
         assert!(!receiver.on_segment(true, true));
         assert!(receiver.on_segment(true, true));
         receiver.flags(false);
-        let others = [true; 4].map(|marked| receiver.on_segment(marked, false));
-        assert_eq!(others, [false, false, true, true]);
+        let others = |receiver: &mut Accurate| [true; 4].map(|_| receiver.on_segment(true, false));
+        assert_eq!(others(&mut receiver), [false; 4], "it sends nothing");
+        for _ in 0..2 {
+            receiver.flags(true);
+            assert_eq!(others(&mut receiver), [false, false, true, false]);
+        }
+        receiver.on_overwritten();
+        receiver.flags(true);
+        assert_eq!(others(&mut receiver), [false; 4]);
+        assert!(!receiver.on_segment(true, true), "one");
+        assert!(receiver.on_segment(true, true), "the second one with data");
     }
 
     #[test]

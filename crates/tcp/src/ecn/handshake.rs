@@ -17,6 +17,9 @@ pub(crate) enum Request {
     Classic,
     /// Feedback of RFC 9768; the SYN arrived with this codepoint.
     Accurate(Ecn),
+    /// The same with flags that are no request for classic feedback, as neither CWR nor ECE may be
+    /// missing in one.
+    OnlyAccurate(Ecn),
 }
 
 /// What both sides agreed on.
@@ -45,8 +48,9 @@ impl Request {
         match Flags(flags.0 & ACE.0) {
             Flags(0) => Self::None,
             CLASSIC => Self::classic(ecn),
-            _ if config.accurate_ecn != AccurateEcn::Off => Self::Accurate(ecn),
-            other if other.contains(CLASSIC) => Self::classic(ecn),
+            ACE if config.accurate_ecn != AccurateEcn::Off => Self::Accurate(ecn),
+            ACE => Self::classic(ecn),
+            _ if config.accurate_ecn != AccurateEcn::Off => Self::OnlyAccurate(ecn),
             _ => Self::None,
         }
     }
@@ -63,20 +67,25 @@ impl Request {
     pub(crate) fn at_most_classic(self) -> Self {
         match self {
             Self::Accurate(ecn) => Self::classic(ecn),
-            other => other,
+            Self::OnlyAccurate(_) => Self::None,
+            Self::None | Self::Classic => self,
         }
     }
 
     /// What this side agrees to. With an acknowledgement `mechanism` that sends few
     /// acknowledgements a counter of three bits would be ambiguous. The answer is then classic
-    /// feedback, which a SYN that asks for accurate feedback permits.
+    /// feedback, which a SYN with all flags permits. Where some are missing, a middlebox may have
+    /// cleared them; it would clear CWR as well, without which an echo never ends.
     pub(crate) fn agreement(self, config: &Config, mechanism: bool) -> Agreement {
         match self {
             _ if !config.ecn => Agreement::None,
             Self::None => Agreement::None,
-            Self::Accurate(_) if config.accurate_ecn != AccurateEcn::Off && !mechanism => {
+            Self::Accurate(_) | Self::OnlyAccurate(_)
+                if config.accurate_ecn != AccurateEcn::Off && !mechanism =>
+            {
                 Agreement::Accurate
             }
+            Self::OnlyAccurate(_) => Agreement::None,
             Self::Accurate(ecn) if Self::classic(ecn) == Self::None => Agreement::None,
             Self::Classic | Self::Accurate(_) => Agreement::Classic,
         }
@@ -85,7 +94,7 @@ impl Request {
     /// Flags of the SYN-ACK that announces `agreement`.
     pub(crate) fn answer(self, agreement: Agreement) -> Flags {
         match (agreement, self) {
-            (Agreement::Accurate, Self::Accurate(ecn)) => reflection(ecn),
+            (Agreement::Accurate, Self::Accurate(ecn) | Self::OnlyAccurate(ecn)) => reflection(ecn),
             (Agreement::None, _) => Flags::default(),
             _ => Flags::ECE,
         }
@@ -97,6 +106,15 @@ impl Request {
             Self::None => Flags::default(),
             Self::Classic => Flags::CWR.with(Flags::ECE),
             Self::Accurate(_) => ACE,
+            Self::OnlyAccurate(_) => Flags::AE,
+        }
+    }
+
+    /// The codepoint with which the SYN arrived, where that was noted.
+    pub(crate) fn arrived_as(self) -> Option<Ecn> {
+        match self {
+            Self::Accurate(ecn) | Self::OnlyAccurate(ecn) => Some(ecn),
+            Self::None | Self::Classic => None,
         }
     }
 }
@@ -182,6 +200,14 @@ mod tests {
             "with TACK"
         );
         assert_eq!(answer(0b011, Ecn::NotEct), 0b001);
+        // What is left of a request when a middlebox has cleared CWR, ECE or both.
+        for cleared in [0b001, 0b010, 0b100, 0b101, 0b110] {
+            let request = Request::of(flags(cleared), Ecn::NotEct, &config);
+            assert_eq!(request.agreement(&config, true), Agreement::None);
+            assert_eq!(request.at_most_classic(), Request::None);
+            let again = Request::of(request.flags(), Ecn::NotEct, &config);
+            assert_eq!(again, request);
+        }
         // A path that overwrites the field: no classic feedback.
         for ecn in [Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
             assert_eq!(answer(0b011, ecn), 0b000);

@@ -37,6 +37,38 @@ struct Echo {
     echo: bool,
     /// Sender: confirm with CWR on the next new data segment.
     confirm: bool,
+    /// Sender: what is known of an echo that does not end.
+    endless: Endless,
+    /// Sender: the echo means nothing, whatever else arrives.
+    is_ignored: bool,
+}
+
+/// A window that marks cannot reduce much further, in segments.
+const SMALLEST: u64 = 4;
+/// Reductions in a row that left no more than that, after which data is not marked as capable any
+/// more. RFC 3168 has no number; RFC 9768 §3.2.2.3 has three or four for its counter, which shows
+/// more.
+const ENDLESS: u8 = 8;
+/// Echoes that ask for a reduction although all data left as not capable, of which the last shows
+/// that the echo is stale. The first may answer data that left before.
+const STALE: u8 = 2;
+
+/// An echo that all acknowledgements carry, although the sender reduces and confirms. Either CWR
+/// does not get to the receiver, or the path marks all that it carries.
+///
+/// Once the window is as small as it gets, marks ask for nothing more, and data is no longer marked
+/// as capable: a path that is so congested drops packets instead. If the echo then goes on though
+/// nothing could be marked, CWR is what got lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Endless {
+    /// A reduction was made since the last acknowledgement of data without the echo.
+    has_begun: bool,
+    /// Window after the first reduction, bytes; `None` once a loss has reduced it, too.
+    window: Option<u64>,
+    /// Reductions at the smallest window.
+    rounds: u8,
+    /// Reductions since data is not marked as capable.
+    unmarkable: u8,
 }
 
 /// What an acknowledgement reports of marks.
@@ -46,6 +78,8 @@ pub(crate) struct Marks {
     pub(crate) reduce: bool,
     /// Marks that it reports, if it counts them.
     pub(crate) counted: u64,
+    /// The marks reported since the window was so many bytes were one that was confirmed in vain.
+    pub(crate) restore: Option<u64>,
 }
 
 impl EcnState {
@@ -57,6 +91,14 @@ impl EcnState {
             Agreement::Classic => Feedback::Classic(Echo::default()),
             Agreement::Accurate => Feedback::Accurate(Accurate::new()),
         };
+    }
+
+    /// The peer's SYN arrived marked, although it left as not capable: the path overwrites the
+    /// field.
+    pub(crate) fn on_marked_syn(&mut self) {
+        if let Feedback::Accurate(accurate) = &mut self.feedback {
+            accurate.on_overwritten();
+        }
     }
 
     /// The peer's SYN-ACK, whose packet had codepoint `ecn`, agrees to accurate feedback. Its
@@ -137,7 +179,13 @@ impl EcnState {
     ) -> Marks {
         let (marked, counted) = match &mut self.feedback {
             Feedback::None => return Marks::default(),
-            Feedback::Classic(_) => (flags.contains(Flags::ECE), 0),
+            Feedback::Classic(echo) => {
+                let is_set = flags.contains(Flags::ECE);
+                if !is_set && segments > 0 {
+                    echo.endless = Endless::default();
+                }
+                (is_set && !echo.is_ignored, 0)
+            }
             Feedback::Accurate(accurate) => {
                 match accurate.on_ack(flags, segments) {
                     Some(counted) => (counted > 0, counted),
@@ -150,24 +198,61 @@ impl EcnState {
             }
         };
         let mut reduce = marked && snd_una > self.reduced_until;
-        if let Feedback::Accurate(accurate) = &mut self.feedback
-            && reduce
-            && !accurate.means_congestion()
-        {
-            self.capable = false;
-            reduce = false;
+        let mut restore = None;
+        match &mut self.feedback {
+            Feedback::Accurate(accurate) if reduce => {
+                reduce = accurate.means_congestion();
+                self.capable &= reduce;
+            }
+            Feedback::Classic(echo) if reduce && !self.capable => {
+                echo.endless.unmarkable += 1;
+                if echo.endless.unmarkable >= STALE {
+                    echo.is_ignored = true;
+                    restore = echo.endless.window;
+                    reduce = false;
+                }
+            }
+            _ => {}
         }
         if reduce {
-            self.on_reduction(snd_nxt);
+            self.confirm(snd_nxt);
         }
-        Marks { reduce, counted }
+        Marks {
+            reduce,
+            counted,
+            restore,
+        }
     }
 
-    /// The window was reduced, for whatever reason: marks of the same window ask for nothing more.
+    /// Marks have reduced the window to `window` bytes, with segments of `mss` bytes.
+    pub(crate) fn on_reduced_for_marks(&mut self, window: u64, mss: u64) {
+        let Feedback::Classic(Echo { endless, .. }) = &mut self.feedback else {
+            return;
+        };
+        if !endless.has_begun {
+            endless.has_begun = true;
+            endless.window = Some(window);
+        }
+        if window <= SMALLEST * mss {
+            endless.rounds = endless.rounds.saturating_add(1);
+        }
+        if endless.rounds >= ENDLESS {
+            self.capable = false;
+        }
+    }
+
+    /// The window was reduced for a loss: marks of the same window ask for nothing more.
     pub(crate) fn on_reduction(&mut self, snd_nxt: StreamOffset) {
+        self.confirm(snd_nxt);
+        if let Feedback::Classic(echo) = &mut self.feedback {
+            echo.endless.window = None;
+        }
+    }
+
+    fn confirm(&mut self, snd_nxt: StreamOffset) {
         self.reduced_until = snd_nxt;
-        if let Feedback::Classic(state) = &mut self.feedback {
-            state.confirm = true;
+        if let Feedback::Classic(echo) = &mut self.feedback {
+            echo.confirm = true;
         }
     }
 

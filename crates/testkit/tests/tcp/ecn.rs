@@ -119,6 +119,103 @@ fn echoes_reduce_once_a_window() {
     );
 }
 
+/// One segment leaves with `flags` and `codepoint`, and `answer` acknowledges all.
+fn round(peer: &mut Peer, at: &mut u64, (flags, codepoint): (&str, &str), answer: &str) {
+    let (start, end) = (*at, *at + 1000);
+    peer.run(&format!(
+        "write 1000
+         +0    > {flags} {start}:{end}(1000) ack 1 ecn {codepoint}
+         +10ms < {answer} 1:1(0) ack {end}"
+    ));
+    *at = end;
+}
+
+/// A connection whose first ten segments were marked: its window is five, and CWR is due.
+fn marked() -> (Peer, u64) {
+    let mut peer = peer(config(), "mss 1000");
+    peer.run(
+        "write 10000\n+0 > . 1:10001(10000) ack 1 ecn ect0 each 1000\n+10ms < .E 1:1(0) ack 10001",
+    );
+    (peer, 10_001)
+}
+
+/// An echo that goes on at the smallest window, however often it is confirmed: data is not marked
+/// as capable any more. It still goes on, so CWR does not arrive: it is ignored, and the window
+/// is the one after the first mark.
+#[test]
+fn an_echo_that_never_ends_is_ignored() {
+    let (mut peer, mut at) = marked();
+    for _ in 0..8 {
+        round(&mut peer, &mut at, (".W", "ect0"), ".E");
+    }
+    round(&mut peer, &mut at, (".W", "not"), ".E");
+    let held = peer.connection().stats(peer.now());
+    assert!(held.cwnd <= 4000, "{}", held.cwnd);
+    round(&mut peer, &mut at, (".W", "not"), ".E");
+    let free = peer.connection().stats(peer.now());
+    assert!(free.cwnd >= 5000 && free.ssthresh == 5000, "{free:?}");
+    for _ in 0..3 {
+        round(&mut peer, &mut at, (".", "not"), ".E");
+    }
+    let still = peer.connection().stats(peer.now());
+    assert!(
+        still.cwnd >= free.cwnd && still.ssthresh == 5000,
+        "{still:?}"
+    );
+}
+
+/// The same, where the echo ends with what may be marked: the path marks everything. The window
+/// stays where the marks had it, and data stays not capable.
+#[test]
+fn a_path_that_marks_everything_gets_nothing_to_mark() {
+    let (mut peer, mut at) = marked();
+    for _ in 0..8 {
+        round(&mut peer, &mut at, (".W", "ect0"), ".E");
+    }
+    round(&mut peer, &mut at, (".W", "not"), ".");
+    for _ in 0..3 {
+        round(&mut peer, &mut at, (".", "not"), ".");
+    }
+    let stats = peer.connection().stats(peer.now());
+    assert!(stats.ssthresh == 2000, "{stats:?}");
+}
+
+/// One acknowledgement without the echo is enough for marks to mean congestion.
+#[test]
+fn marks_that_end_are_believed() {
+    let (mut peer, mut at) = marked();
+    for _ in 0..4 {
+        for _ in 0..6 {
+            round(&mut peer, &mut at, (".W", "ect0"), ".E");
+        }
+        round(&mut peer, &mut at, (".W", "ect0"), ".");
+        round(&mut peer, &mut at, (".", "ect0"), ".E");
+    }
+}
+
+/// A loss that reduced the window meanwhile stands.
+#[test]
+fn what_a_timeout_reduced_is_not_restored() {
+    let (mut peer, mut at) = marked();
+    for _ in 0..8 {
+        round(&mut peer, &mut at, (".W", "ect0"), ".E");
+    }
+    let (start, end) = (at, at + 1000);
+    peer.run(&format!(
+        "write 1000
+         +0    > .W {start}:{end}(1000) ack 1 ecn not
+         *     > . {start}:{end}(1000) ack 1 ecn not
+         +10ms < .E 1:1(0) ack {end}"
+    ));
+    at = end;
+    for _ in 0..2 {
+        round(&mut peer, &mut at, (".W", "not"), ".E");
+    }
+    round(&mut peer, &mut at, (".", "not"), ".E");
+    let stats = peer.connection().stats(peer.now());
+    assert_eq!(stats.ssthresh, 2000);
+}
+
 /// §6.1.5: retransmissions are not ECN-capable; §6.1.4, §6.1.6: neither are bare acknowledgements
 /// and window probes.
 #[test]

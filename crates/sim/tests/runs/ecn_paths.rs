@@ -1,0 +1,176 @@
+//! Paths of the random search's family with faults of ECN (`../differential/`) that were flagged,
+//! and what was repaired on them or was found not to be TACK's.
+
+use rayon::prelude::*;
+
+use crate::controllers;
+use crate::found_paths::flows;
+
+/// Path 7004: classic feedback whose echo never ends, because the path marks all that may be
+/// marked, or because a middlebox clears CWR. The sender stayed at its smallest window, with 0.9
+/// and 7.5 Mbit/s of 46 on this path.
+#[test]
+fn an_echo_that_never_ends_does_not_hold_the_sender_back() {
+    let mbps = |congestion: &str, ack: &str, fault: &str, ecn: bool| {
+        let text = format!(
+            "duration = '5s'\n[wired]\nrate = '50Mbps'\ndelay = '10ms'\nqueue = '200p'\n{fault}\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\necn = {ecn}\n"
+        );
+        flows(&text, 1)[0].goodput_bps / 1e6
+    };
+    let cases: Vec<_> = controllers()
+        .iter()
+        .flat_map(|congestion| ["tack", "delayed:2"].map(|ack| (*congestion, ack)))
+        .collect();
+    cases.par_iter().for_each(|(congestion, ack)| {
+        let without = mbps(congestion, ack, "", false);
+        for (fault, least) in [
+            ("ecn_mark = 1.0", 0.6),
+            (
+                "ecn_mark = 0.0005\nclear_ecn_flags = 'cwr_ece'\nclear_ecn_flags_from = 'rest'",
+                0.8,
+            ),
+        ] {
+            let with = mbps(congestion, ack, fault, true);
+            println!("{congestion}, {ack}, {fault:?}: {with:.1} Mbit/s, {without:.1} without ECN");
+            // BBR keeps what the path holds in flight, whatever is marked.
+            let least = if *congestion == "bbr" { 0.65 } else { least };
+            assert!(
+                with > least * without,
+                "{congestion}, {ack}, {fault:?}: {with}, {without} without ECN"
+            );
+        }
+    });
+}
+
+/// Path 7004 itself: a middlebox clears CWR and ECE on all segments of the side that opens, and AE
+/// is left of a request for accurate feedback. TACK took it for one for classic feedback, whose
+/// CWR could never arrive: 1.4 Mbit/s.
+#[test]
+fn what_is_left_of_a_request_is_none_for_classic_feedback() {
+    for congestion in controllers() {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '3s'\n[wired]\nrate = '56260kbps'\ndelay = '8172us'\nqueue = '0.5bdp'\n\
+                 ecn_mark = 0.025\nclear_ecn_flags = 'cwr_ece'\nclear_ecn_flags_from = 'all'\n\
+                 [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\naccurate_ecn = '{}'\n",
+                if ack == "tack" { "offer" } else { "accept" }
+            );
+            flows(&text, 1)[0].goodput_bps / 1e6
+        });
+        println!("{congestion}: {tack:.1} Mbit/s, {plain:.1} with delayed:2 and no ECN");
+        assert!(tack > 0.8 * plain, "{congestion}: {tack}, {plain}");
+    }
+}
+
+/// Paths 7115 and 7255: a path that marks each packet. A server with accurate feedback acknowledged
+/// each third marked acknowledgement of its responses: 2,498 for 602 of them. What it
+/// acknowledges with the responses is enough.
+#[test]
+fn marked_acknowledgements_are_not_acknowledged() {
+    for (path, app) in [
+        (
+            "rate = '9436kbps'\ndelay = '24572us'\nqueue = '1.0bdp'",
+            "request:289B,5085B,gap=26063us",
+        ),
+        (
+            "rate = '221447kbps'\ndelay = '1131us'\nqueue = '2.0bdp'",
+            "request:130B,106495B",
+        ),
+    ] {
+        let [accurate, classic] = ["offer", "accept"].map(|feedback| {
+            let text = format!(
+                "duration = '2s'\n[wired]\n{path}\necn_rewrite = 'ce'\n\
+                 [[flow]]\ncongestion = 'new_reno'\nack = 'delayed:2'\napp = '{app}'\n\
+                 accurate_ecn = '{feedback}'\n"
+            );
+            let flow = flows(&text, 1).remove(0);
+            (flow.acks, flow.requests.expect("it asks").completed)
+        });
+        let ((acks, answers), (classic_acks, classic_answers)) = (accurate, classic);
+        println!("{acks} for {answers} answers, classic {classic_acks} for {classic_answers}");
+        assert!(acks <= classic_acks + 3, "{acks}, {classic_acks}");
+        assert!(answers as f64 > 0.9 * classic_answers as f64);
+    }
+}
+
+/// Paths 303 and 250 of the family with faults of ECN: a middlebox marks every packet. Classic
+/// feedback, which TACK has, cannot show that, and held the sender at its smallest window. What
+/// arrives marked although it is sent as not capable tells: the SYN of a transfer, and the SYN-ACK
+/// where the peer that accepts has most of the data.
+#[test]
+fn a_path_that_marks_everything_does_not_hold_tack_back() {
+    let bits = |side: &str, app: &str, feedback: &str, rewrite: bool| {
+        let rewrite = if rewrite {
+            format!("ecn_rewrite{side} = 'ce'\n")
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "duration = '3s'\n[wired]\nrate = '20Mbps'\ndelay = '6ms'\nqueue = '1000p'\n{rewrite}\
+             [[flow]]\ncongestion = 'new_reno'\nack = 'tack'\napp = '{app}'\naccurate_ecn = '{feedback}'\n"
+        );
+        let flow = &flows(&text, 1)[0];
+        let answers = flow.requests.map_or(0.0, |done| done.completed as f64);
+        if answers > 0.0 {
+            answers
+        } else {
+            flow.goodput_bps
+        }
+    };
+    for (side, app) in [("", "bulk"), ("_reverse", "request:798B,10709B")] {
+        for feedback in ["accept", "offer"] {
+            let [spoiled, clean] = [true, false].map(|rewrite| bits(side, app, feedback, rewrite));
+            println!("{app}, {feedback}: {spoiled:.0}, {clean:.0} without marks");
+            assert!(
+                spoiled > 0.9 * clean,
+                "{app}, {feedback}: {spoiled}, {clean}"
+            );
+        }
+    }
+}
+
+/// Path 692 of that family: a middlebox clears AE on acknowledgements. The counter of accurate
+/// feedback then reports marks that nobody made, and the sender of `delayed:2` leaves slow start
+/// before it overflows a queue of five packets. With classic feedback it sends as much again as
+/// TACK, which has no other.
+#[test]
+fn a_counter_without_ae_ends_the_slow_start_of_delayed_acknowledgements() {
+    let again = |ack: &str, feedback: &str| {
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '7221kbps'\ndelay = '1010us'\nqueue = '5p'\n\
+             clear_ecn_flags_reverse = 'ae'\n[[flow]]\ncongestion = 'bbr'\nack = '{ack}'\n\
+             bytes = '73958B'\naccurate_ecn = '{feedback}'\n"
+        );
+        let flow = &flows(&text, 1)[0];
+        flow.retransmitted_segments as f64 / flow.data_segments as f64
+    };
+    let tack = again("tack", "offer");
+    let [accurate, classic] = ["offer", "accept"].map(|feedback| again("delayed:2", feedback));
+    println!("{tack:.3} again with TACK, {accurate:.3} and {classic:.3} with delayed:2");
+    assert!(tack < classic + 0.06, "{tack}, {classic}");
+    assert!(accurate < tack - 0.06, "{accurate}, {tack}");
+}
+
+/// Path 330 of that family, without its marks, which are not used there: without timestamps the
+/// receive window of `delayed:2` does not follow the round trip, and its sender never fills a queue
+/// of 1,000 packets. With windows open from the start TACK sends no more acknowledgements for each
+/// byte.
+#[test]
+fn a_window_that_does_not_follow_the_round_trip_saves_acknowledgements_for_losses() {
+    let acks_per_megabyte = |ack: &str, window: &str| {
+        let text = format!(
+            "duration = '12379ms'\n[wired]\nrate = '2989kbps'\ndelay = '9480us'\nqueue = '1000p'\n\
+             rate_reverse = '243kbps'\nstrip_options = [8]\n[wired.suspension_reverse]\n\
+             start = '8484us'\nperiod = '1253477us'\nduration = '30261us'\nduration_max = '350000us'\n\
+             [[flow]]\ncongestion = 'new_reno'\nack = '{ack}'\necn = false\nreceive_window = '{window}'\n"
+        );
+        let flow = &flows(&text, 1)[0];
+        1e6 * flow.acks as f64 / flow.bytes_delivered as f64
+    };
+    let [tack, plain] = ["tack", "delayed:2"].map(|ack| acks_per_megabyte(ack, "fixed"));
+    let scarce = acks_per_megabyte("delayed:2", "autotuned");
+    println!("{tack:.0} with TACK, {plain:.0} with delayed:2, {scarce:.0} with its own window");
+    assert!(tack < 1.3 * plain, "{tack}, {plain}");
+    assert!(scarce < plain, "{scarce}, {plain}");
+}
