@@ -29,6 +29,11 @@ impl Connection {
         self.handshake.offer_withheld = true;
     }
 
+    /// A peer that announces no segment size takes segments of `mss` bytes (RFC 9293 MUST-15).
+    pub(crate) fn assume_mss(&mut self, mss: u16) {
+        self.mtu.assume_peer_mss(mss);
+    }
+
     /// True once the connection is open, and only a SYN without the offer was answered: the path
     /// seems to drop those with it. The last one is what was answered, as those before it left a
     /// second or more earlier.

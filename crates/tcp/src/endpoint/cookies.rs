@@ -33,8 +33,6 @@ use crate::ecn::handshake::Request;
 /// Segment sizes that a cookie can tell apart: the least that makes sense, what every host takes
 /// (RFC 9293 §3.7.1), IPv6's least, tunnels, UDP over Ethernet by IPv6 and IPv4, jumbo frames.
 const SIZES: [u16; 8] = [216, 536, 1220, 1360, 1400, 1432, 1452, 8960];
-/// Segment size without an MSS option (RFC 9293 MUST-15).
-const DEFAULT_SIZE: u16 = 536;
 /// Window scale 15 does not exist: none was offered.
 const NO_SCALE: u32 = 15;
 const DATA_BITS: u32 = 11;
@@ -51,7 +49,7 @@ fn period(now: Instant) -> u32 {
 /// The initial sequence number that says what `offer` says; `None` for segments too small to be
 /// served.
 pub(super) fn make(secrets: &Secrets, now: Instant, name: &Tuple, offer: &Offer) -> Option<SeqNum> {
-    let offered = offer.mss.unwrap_or(DEFAULT_SIZE);
+    let offered = offer.mss.unwrap_or(name.default_mss());
     let size = SIZES.iter().rposition(|size| *size <= offered)? as u32;
     let scale = offer
         .scale

@@ -237,6 +237,7 @@ impl Endpoint {
         let iss = self.secrets.isn(now, &tuple);
         let seed = self.secrets.seed(&tuple, self.table.serial());
         let mut connection = Connection::connect(config, local_port, remote_port, iss, seed, now);
+        connection.assume_mss(tuple.default_mss());
         if self.plain_peers.contains(now, peer.ip()) {
             connection.withhold_offer();
         }

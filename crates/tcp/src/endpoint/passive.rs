@@ -142,7 +142,8 @@ impl Endpoint {
             Admission::Cookie if iss_floor.is_some() => Admission::Record,
             admission => admission,
         };
-        let offer = Offer::of(syn, ecn, &listener.config);
+        let mut offer = Offer::of(syn, ecn, &listener.config);
+        offer.mss.get_or_insert(name.default_mss());
         match admission {
             Admission::Drop => self.stats.syns_dropped += 1,
             Admission::Record => {

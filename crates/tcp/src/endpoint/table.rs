@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use slab::Slab;
 use tack_base::Instant;
@@ -21,6 +21,17 @@ pub struct Tuple {
     pub remote_port: u16,
     /// Where the carrier reaches the peer.
     pub peer: SocketAddr,
+}
+
+impl Tuple {
+    /// Segment size of a peer that announces none, bytes: 536 over IPv4, 1220 over IPv6 (RFC 9293
+    /// MUST-15).
+    pub(crate) fn default_mss(&self) -> u16 {
+        match self.peer.ip().to_canonical() {
+            IpAddr::V4(_) => 536,
+            IpAddr::V6(_) => 1220,
+        }
+    }
 }
 
 /// Who a connection belongs to.

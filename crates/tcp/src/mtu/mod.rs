@@ -38,6 +38,8 @@ pub(crate) struct PathMtu {
     cap: u16,
     /// What both ends take.
     limit: u16,
+    /// What the peer takes if its SYN says nothing.
+    unannounced: u16,
     /// How long a size that the path named is believed, and how long a search that is over stays
     /// so.
     raise: Duration,
@@ -79,6 +81,7 @@ impl PathMtu {
         Self {
             cap: mss.max(MIN_MSS),
             limit: mss.max(MIN_MSS),
+            unannounced: 536,
             raise,
             search: None,
             overhead,
@@ -94,9 +97,14 @@ impl PathMtu {
         self.cap
     }
 
-    /// The peer's SYN announced `mss`; absent means 536 (RFC 9293 MUST-15).
+    /// A peer that announces nothing takes `mss` bytes.
+    pub(crate) fn assume_peer_mss(&mut self, mss: u16) {
+        self.unannounced = mss;
+    }
+
+    /// The peer's SYN announced `mss`.
     pub(crate) fn on_peer_mss(&mut self, mss: Option<u16>) {
-        self.limit = self.limit.min(mss.unwrap_or(536).max(MIN_MSS));
+        self.limit = self.limit.min(mss.unwrap_or(self.unannounced).max(MIN_MSS));
         self.cap = self.cap.min(self.limit);
     }
 

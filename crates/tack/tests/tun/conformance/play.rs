@@ -6,40 +6,71 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tack::AccurateEcn;
 
 use super::player::Player;
-use super::subject::{Opening, Settings, Who};
+use super::subject::{Family, Opening, Settings, Who};
 use crate::world::{isolated, sysctl};
 
-/// Plays `script` against both.
-pub(super) fn play(opening: Opening, script: &'static str) {
-    for who in [Who::Kernel, Who::Ours] {
-        isolated(move || async move {
-            Player::new(who, opening).run(script).await;
-        });
+const WHOSE: [Who; 2] = [Who::Kernel, Who::Ours];
+const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
+
+/// Each family, with each TCP.
+pub(super) fn everywhere() -> impl Iterator<Item = (Family, Who)> {
+    let each = |family| WHOSE.map(|who| (family, who));
+    FAMILIES.into_iter().flat_map(each)
+}
+
+/// Plays `script` against both, over IPv4 and over IPv6.
+pub(super) fn play(opening: Opening, script: &str) {
+    for family in FAMILIES {
+        play_over(family, opening, script);
     }
 }
 
-pub(super) fn passive(script: &'static str) {
+/// Plays `script` against both over one family, whose segment sizes it names.
+pub(super) fn play_over(family: Family, opening: Opening, script: &str) {
+    let settings = Settings {
+        family,
+        ..Settings::default()
+    };
+    for who in WHOSE {
+        play_against(who, opening, settings, script);
+    }
+}
+
+fn play_against(who: Who, opening: Opening, settings: Settings, script: &str) {
+    // Scripts have the segment size that Ethernet leaves over IPv4.
+    let script = match settings.family {
+        Family::V4 => script.to_owned(),
+        Family::V6 => script.replace("mss 1460", "mss 1440"),
+    };
+    isolated(move || async move {
+        if who == Who::Kernel && settings.accurate_ecn == Some(AccurateEcn::Offer) {
+            // The option with counters of bytes, which ours has not.
+            sysctl("ipv4/tcp_ecn_option", "0");
+        }
+        let mut player = Player::new(who, opening, settings).await;
+        player.run(&script).await;
+    });
+}
+
+pub(super) fn passive(script: &str) {
     play(Opening::Passive, script);
 }
 
 /// As [`play`], where no retransmission timeout comes in time: what is lost has to be found
 /// otherwise.
-pub(super) fn without_timeouts(script: &'static str) {
-    for who in [Who::Kernel, Who::Ours] {
-        isolated(move || async move {
-            let setting = format!("/proc/sys/net/{}", super::MIN_RTO);
-            if who == Who::Kernel && !std::path::Path::new(&setting).exists() {
-                tack_skip::skipped("for the kernel, which has no setting tcp_rto_min_us");
-                return;
-            }
-            let settings = Settings {
-                no_timeouts: true,
-                ..Settings::default()
-            };
-            Player::with(who, Opening::Passive, settings)
-                .run(script)
-                .await;
-        });
+pub(super) fn without_timeouts(script: &str) {
+    for (family, who) in everywhere() {
+        let setting = format!("/proc/sys/net/{}", super::MIN_RTO);
+        if who == Who::Kernel && !std::path::Path::new(&setting).exists() {
+            tack_skip::skipped("for the kernel, which has no setting tcp_rto_min_us");
+            continue;
+        }
+        let settings = Settings {
+            no_timeouts: true,
+            family,
+            ..Settings::default()
+        };
+        play_against(who, Opening::Passive, settings, script);
     }
 }
 
@@ -76,20 +107,15 @@ pub(super) fn play_classic_against_ours(opening: Opening, scripts: &[String]) {
 }
 
 fn play_ecn(opening: Opening, accurate: AccurateEcn, scripts: &[String], whose: &[Who]) {
-    let settings = Settings {
-        accurate_ecn: Some(accurate),
-        ..Settings::default()
-    };
-    for script in scripts {
-        for who in whose.iter().copied() {
-            let script = script.clone();
-            isolated(move || async move {
-                if who == Who::Kernel && accurate == AccurateEcn::Offer {
-                    // The option with counters of bytes, which ours has not.
-                    sysctl("ipv4/tcp_ecn_option", "0");
-                }
-                Player::with(who, opening, settings).run(&script).await;
-            });
+    let each_family = |script| FAMILIES.map(|family| (script, family));
+    for (script, family) in scripts.iter().flat_map(each_family) {
+        let settings = Settings {
+            accurate_ecn: Some(accurate),
+            family,
+            ..Settings::default()
+        };
+        for who in whose {
+            play_against(*who, opening, settings, script);
         }
     }
 }

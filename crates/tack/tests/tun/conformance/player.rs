@@ -9,14 +9,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tack_io::tun::{PREFIX, Packets};
-use tack_io::{Clock, TunNetwork, TunOptions, TunReceiver, TunSender};
+use tack_io::{Clock, TunOptions, TunReceiver, TunSender};
 use tack_testkit::script::{self, Action, SegmentSpec, When};
 use tack_testkit::trace::Origins;
-use tack_wire::checksum::{self, PROTOCOL_TCP};
+use tack_wire::checksum::{self, PROTOCOL_TCP, Sum};
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TcpOptions, Timestamps, icmp, ip};
 
-use super::subject::{Opening, PORT, Settings, Subject, Who};
-use crate::world::ip as address;
+use super::subject::{Family, Opening, PORT, Settings, Subject, Who};
+use crate::world::sysctl;
 
 /// The player's port.
 const PLAYER_PORT: u16 = 2000;
@@ -24,6 +24,8 @@ const PLAYER_PORT: u16 = 2000;
 const FLOOD: Range<u16> = 3000..3200;
 /// How long a segment is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long an answer to an echo request takes at most.
+const ECHO: Duration = Duration::from_millis(20);
 /// The initial sequence number of the player: numbers wrap in each script.
 const ISS: SeqNum = SeqNum(u32::MAX - 700);
 
@@ -31,6 +33,7 @@ pub(crate) struct Player {
     sender: TunSender,
     receiver: TunReceiver,
     clock: Clock,
+    family: Family,
     subject: Subject,
     who: Who,
     inbox: VecDeque<Arrival>,
@@ -61,26 +64,21 @@ fn byte(position: u64) -> u8 {
 }
 
 impl Player {
-    pub(crate) fn new(who: Who, opening: Opening) -> Self {
-        Self::with(who, opening, Settings::default())
-    }
-
-    /// As [`Player::new`], with other settings of the subject.
-    pub(crate) fn with(who: Who, opening: Opening, settings: Settings) -> Self {
-        let network = TunNetwork {
-            kernel: address("10.79.0.1"),
-            prefix: 24,
-            stack: address("10.79.0.2"),
-        };
+    /// A player of the settings' family against a TCP with these settings.
+    pub(crate) async fn new(who: Who, opening: Opening, settings: Settings) -> Self {
+        let network = settings.family.player();
         let mut options = TunOptions::new(network);
         options.offload = false;
+        // A new address of IPv6 is not looked for on the link, where nobody else is.
+        sysctl("ipv6/conf/default/accept_dad", "0");
         let (sender, receiver) = options.open().unwrap();
         let clock = Clock::new();
-        Self {
+        let mut player = Self {
             sender,
             receiver,
             began: clock.now(),
             clock,
+            family: settings.family,
             subject: Subject::new(
                 who,
                 opening,
@@ -97,7 +95,28 @@ impl Player {
             written: 0,
             read: 0,
             trace: String::new(),
+        };
+        player.find_subject().await;
+        player
+    }
+
+    /// Waits until the subject answers: the kernel takes a moment to know a new address of IPv6,
+    /// and drops what arrives before.
+    async fn find_subject(&mut self) {
+        let (from, to) = (self.family.player().stack, self.subject.address);
+        let (protocol, request) = match self.family {
+            Family::V4 => (icmp::PROTOCOL_ICMP, 8),
+            Family::V6 => (icmp::PROTOCOL_ICMPV6, 128),
+        };
+        let message = [request, 0, 0, 0, 0, 1, 0, 1];
+        for _ in 0..PATIENCE.as_millis() / ECHO.as_millis() {
+            self.send_icmp(protocol, message.to_vec()).await;
+            let answered = async { while !self.receive().await.contains(&protocol) {} };
+            if tokio::time::timeout(ECHO, answered).await.is_ok() {
+                return;
+            }
         }
+        panic!("{from} hears nothing of {to}");
     }
 
     /// Plays a script. Everything that leaves must be expected, except for copies of what left
@@ -215,35 +234,47 @@ impl Player {
     async fn next(&mut self, limit: Duration) -> Option<Arrival> {
         let wait = async {
             while self.inbox.is_empty() {
-                poll_fn(|cx| self.receiver.poll_readable(cx)).await.unwrap();
-                let Ok(packets) = self.receiver.receive(&self.clock) else {
-                    continue;
-                };
-                for packet in packets {
-                    let Ok(outer) = ip::parse(packet.bytes) else {
-                        continue;
-                    };
-                    if outer.src != self.subject.address || outer.protocol != PROTOCOL_TCP {
-                        continue;
-                    }
-                    let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
-                    assert!(is_right, "the checksum of what leaves is right");
-                    let segment = Segment::parse(outer.payload).unwrap();
-                    if FLOOD.contains(&segment.header.dst_port) {
-                        continue;
-                    }
-                    self.inbox.push_back(Arrival {
-                        header: segment.header,
-                        payload: segment.payload.to_vec(),
-                        ecn: outer.ecn,
-                    });
-                }
+                self.receive().await;
             }
         };
         tokio::time::timeout(limit, wait).await.ok()?;
         let arrival = self.inbox.pop_front()?;
         self.learn(&arrival);
         Some(arrival)
+    }
+
+    /// Waits for packets, and keeps the segments among them. Returns the protocols of what the
+    /// subject sent.
+    async fn receive(&mut self) -> Vec<u8> {
+        poll_fn(|cx| self.receiver.poll_readable(cx)).await.unwrap();
+        let Ok(packets) = self.receiver.receive(&self.clock) else {
+            return Vec::new();
+        };
+        let mut protocols = Vec::new();
+        for packet in packets {
+            let Ok(outer) = ip::parse(packet.bytes) else {
+                continue;
+            };
+            if outer.src != self.subject.address {
+                continue;
+            }
+            protocols.push(outer.protocol);
+            if outer.protocol != PROTOCOL_TCP {
+                continue;
+            }
+            let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
+            assert!(is_right, "the checksum of what leaves is right");
+            let segment = Segment::parse(outer.payload).unwrap();
+            if FLOOD.contains(&segment.header.dst_port) {
+                continue;
+            }
+            self.inbox.push_back(Arrival {
+                header: segment.header,
+                payload: segment.payload.to_vec(),
+                ecn: outer.ecn,
+            });
+        }
+        protocols
     }
 
     fn learn(&mut self, arrival: &Arrival) {
@@ -365,25 +396,37 @@ impl Player {
     /// A router says that the first segment in flight was too long.
     async fn narrow(&mut self, mtu: u16) {
         let last = self.seen.last().expect("something left").clone();
-        let mut message = vec![3, 4, 0, 0, 0, 0];
+        let (from, to) = (self.family.player().stack, self.subject.address);
+        let (protocol, kind, code) = match self.family {
+            Family::V4 => (icmp::PROTOCOL_ICMP, 3, 4),
+            Family::V6 => (icmp::PROTOCOL_ICMPV6, 2, 0),
+        };
+        let mut message = vec![kind, code, 0, 0, 0, 0];
         message.extend(mtu.to_be_bytes());
-        let player = address("10.79.0.2");
-        let mut quoted = [0; 28];
-        let head = ip::Emit::new(self.subject.address, player, PROTOCOL_TCP, 1440);
-        ip::emit_header(&mut quoted, &head);
-        quoted[20..22].copy_from_slice(&last.src_port.to_be_bytes());
-        quoted[22..24].copy_from_slice(&last.dst_port.to_be_bytes());
-        quoted[24..28].copy_from_slice(&last.seq.0.to_be_bytes());
-        message.extend(quoted);
-        let sum = checksum::internet(&message);
+        // All of the packet's headers, as the kernel wants of IPv6.
+        let quoted = message.len();
+        let inner = ip::header_len(from);
+        message.resize(quoted + inner + last.encoded_len(), 0);
+        let head = ip::Emit::new(to, from, PROTOCOL_TCP, 1440);
+        ip::emit_header(&mut message[quoted..], &head);
+        last.emit(&mut message[quoted + inner..]);
+        self.send_icmp(protocol, message).await;
+    }
+
+    /// Sends a message of ICMP, whose checksum is filled in.
+    async fn send_icmp(&mut self, protocol: u8, mut message: Vec<u8>) {
+        let (from, to) = (self.family.player().stack, self.subject.address);
+        let sum = match self.family {
+            Family::V4 => checksum::internet(&message),
+            Family::V6 => {
+                let mut sum = Sum::pseudo_header(from, to, protocol, message.len());
+                sum.add(&message);
+                sum.finish()
+            }
+        };
         message[2..4].copy_from_slice(&sum);
-        let head = ip::Emit::new(
-            player,
-            self.subject.address,
-            icmp::PROTOCOL_ICMP,
-            message.len(),
-        );
-        let mut packet = vec![0; ip::IPV4_HEADER_LEN];
+        let head = ip::Emit::new(from, to, protocol, message.len());
+        let mut packet = vec![0; ip::header_len(from)];
         ip::emit_header(&mut packet, &head);
         packet.extend(message);
         poll_fn(|cx| self.sender.poll_writable(cx)).await.unwrap();

@@ -1,8 +1,8 @@
 //! The scripts about connections: how they begin and end, windows, and what is not believed.
 
-use super::play::{passive, play};
+use super::play::{everywhere, passive, play, play_over};
 use super::player::Player;
-use super::subject::{Opening, Who};
+use super::subject::{Family, Opening, Settings, Who};
 use crate::world::{isolated, sysctl};
 
 /// RFC 9293 §3.5, RFC 7323 §2.2, RFC 2018 §2: options are answered in kind, data is acknowledged.
@@ -24,11 +24,13 @@ fn handshake_with_all_options() {
     );
 }
 
-/// RFC 9293 §3.7.1 (MUST-15): without an MSS option 536 bytes; nothing is offered to who offers
-/// nothing.
+/// RFC 9293 §3.7.1 (MUST-15): without an MSS option 536 bytes over IPv4; nothing is offered to who
+/// offers nothing.
 #[test]
 fn handshake_without_options() {
-    passive(
+    play_over(
+        Family::V4,
+        Opening::Passive,
         "
         < S 0:0(0) win 65535 <>
         * > S. 0:0(0) ack 1 <mss 1460>
@@ -38,6 +40,46 @@ fn handshake_without_options() {
         < . 1:1(0) ack 1073
         ",
     );
+}
+
+/// RFC 9293 §3.7.1 (MUST-15): over IPv6 1220 bytes.
+#[test]
+fn handshake_without_options_over_ipv6() {
+    play_over(
+        Family::V6,
+        Opening::Passive,
+        "
+        < S 0:0(0) win 65535 <>
+        * > S. 0:0(0) ack 1 <mss 1440>
+        < . 1:1(0) ack 1
+        write 2440
+        * > . 1:2441(2440) ack 1 each 1220 <>
+        < . 1:1(0) ack 2441
+        ",
+    );
+}
+
+/// As who opens, too.
+#[test]
+fn active_open_to_a_peer_without_options() {
+    for (family, mss, each) in [(Family::V4, 1460, 536), (Family::V6, 1440, 1220)] {
+        let (len, end) = (2 * each, 2 * each + 1);
+        play_over(
+            family,
+            Opening::Active,
+            &format!(
+                "
+                * > SEW 0:0(0) <mss {mss},sackOK,TS,...>
+                < S. 0:0(0) ack 1 win 65535 <>
+                * > . 1:1(0) ack 1 <>
+                event Connected
+                write {len}
+                * > . 1:{end}({len}) ack 1 each {each} <>
+                < . 1:1(0) ack {end}
+                "
+            ),
+        );
+    }
 }
 
 #[test]
@@ -213,9 +255,13 @@ fn scaled_windows_are_kept_to() {
 /// RFC 9293 §3.8.6.1: a closed window is probed, and what opens it is heard.
 #[test]
 fn closed_windows_are_probed() {
-    for who in [Who::Kernel, Who::Ours] {
+    for (family, who) in everywhere() {
         isolated(move || async move {
-            let mut player = Player::new(who, Opening::Passive);
+            let settings = Settings {
+                family,
+                ..Settings::default()
+            };
+            let mut player = Player::new(who, Opening::Passive, settings).await;
             player
                 .run(
                     "
@@ -352,7 +398,9 @@ fn acknowledgements_from_the_future_are_answered() {
 /// RFC 1191 §6.3: what was too long leaves again in smaller segments.
 #[test]
 fn path_mtu_is_reduced() {
-    passive(
+    play_over(
+        Family::V4,
+        Opening::Passive,
         "
         < S 0:0(0) win 65535 <mss 1460>
         * > S. 0:0(0) ack 1
@@ -363,6 +411,26 @@ fn path_mtu_is_reduced() {
         * > . 1:961(960) ack 1
         * > P. 961:1461(500) ack 1
         < . 1:1(0) ack 1461
+        ",
+    );
+}
+
+/// RFC 8201 §4: over IPv6 too, by what ICMPv6 says.
+#[test]
+fn path_mtu_is_reduced_over_ipv6() {
+    play_over(
+        Family::V6,
+        Opening::Passive,
+        "
+        < S 0:0(0) win 65535 <mss 1440>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        write 1440
+        * > P. 1:1441(1440) ack 1
+        mtu 1300
+        * > . 1:1241(1240) ack 1
+        * > P. 1241:1441(200) ack 1
+        < . 1:1(0) ack 1441
         ",
     );
 }
@@ -398,34 +466,45 @@ fn strays_are_reset() {
 /// segment size only roughly: 1000 becomes 536. A guess is reset.
 #[test]
 fn syn_cookies_under_flood() {
-    for who in [Who::Kernel, Who::Ours] {
-        isolated(move || async move {
-            if who == Who::Kernel {
-                sysctl("ipv4/tcp_syncookies", "1");
-            }
-            let mut player = Player::new(who, Opening::Passive);
-            player.flood().await;
-            player
-                .run(
-                    "
-                    < S 0:0(0) win 65535 <mss 1000>
-                    * > S. 0:0(0) ack 1 <mss 1460>
-                    < . 1:1(0) ack 77777
-                    * > R 77777:77777(0)
-                    < . 1:1(0) ack 1
-                    event Connected
-                    < P. 1:1001(1000) ack 1
-                    * > . 1:1(0) ack 1001
-                    read 1000
-                    write 1072
-                    * > . 1:1073(1072) ack 1001 each 536
-                    < . 1001:1001(0) ack 1073
-                    ",
-                )
-                .await;
-            let (sent, accepted) = player.cookies();
-            assert!(sent > 100, "{who:?}: {sent}");
-            assert_eq!(accepted, 1, "{who:?}");
-        });
+    // A size that the kernel's cookies of IPv6 know, which have none below it.
+    for (family, own, peer, each) in [
+        (Family::V4, 1460, 1000, 536),
+        (Family::V6, 1440, 1300, 1220),
+    ] {
+        let (len, end) = (2 * each, 2 * each + 1);
+        let script = format!(
+            "
+            < S 0:0(0) win 65535 <mss {peer}>
+            * > S. 0:0(0) ack 1 <mss {own}>
+            < . 1:1(0) ack 77777
+            * > R 77777:77777(0)
+            < . 1:1(0) ack 1
+            event Connected
+            < P. 1:1001(1000) ack 1
+            * > . 1:1(0) ack 1001
+            read 1000
+            write {len}
+            * > . 1:{end}({len}) ack 1001 each {each}
+            < . 1001:1001(0) ack {end}
+            "
+        );
+        for who in [Who::Kernel, Who::Ours] {
+            let script = script.clone();
+            isolated(move || async move {
+                if who == Who::Kernel {
+                    sysctl("ipv4/tcp_syncookies", "1");
+                }
+                let settings = Settings {
+                    family,
+                    ..Settings::default()
+                };
+                let mut player = Player::new(who, Opening::Passive, settings).await;
+                player.flood().await;
+                player.run(&script).await;
+                let (sent, accepted) = player.cookies();
+                assert!(sent > 100, "{who:?}: {sent}");
+                assert_eq!(accepted, 1, "{who:?}");
+            });
+        }
     }
 }

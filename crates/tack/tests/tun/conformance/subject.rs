@@ -30,6 +30,46 @@ pub(crate) enum Opening {
     Active,
 }
 
+/// Which IP carries the segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Family {
+    #[default]
+    V4,
+    V6,
+}
+
+impl Family {
+    /// Player and kernel: the addresses of the player's device.
+    pub(crate) fn player(self) -> TunNetwork {
+        self.network(79)
+    }
+
+    /// Our TCP and the kernel, which routes between the devices.
+    fn ours(self) -> TunNetwork {
+        self.network(77)
+    }
+
+    fn network(self, number: u8) -> TunNetwork {
+        let (kernel, prefix, stack) = match self {
+            Self::V4 => (format!("10.{number}.0.1"), 24, format!("10.{number}.0.2")),
+            Self::V6 => (format!("fd{number}::1"), 64, format!("fd{number}::2")),
+        };
+        TunNetwork {
+            kernel: ip(&kernel),
+            prefix,
+            stack: ip(&stack),
+        }
+    }
+
+    fn socket(self) -> TcpSocket {
+        match self {
+            Self::V4 => TcpSocket::new_v4(),
+            Self::V6 => TcpSocket::new_v6(),
+        }
+        .unwrap()
+    }
+}
+
 /// What a script needs of the TCP under test.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
@@ -37,6 +77,7 @@ pub(crate) struct Settings {
     pub(crate) accurate_ecn: Option<AccurateEcn>,
     /// Retransmission timeouts take so long that nobody waits for one.
     pub(crate) no_timeouts: bool,
+    pub(crate) family: Family,
 }
 
 /// One connection under test.
@@ -86,17 +127,17 @@ impl Subject {
         let mut kept = Kept::Nothing;
         match who {
             Who::Kernel => {
-                let address = ip("10.79.0.1");
+                let address = settings.family.player().kernel;
                 let opening = match opening {
                     Opening::Passive => {
-                        let socket = TcpSocket::new_v4().unwrap();
+                        let socket = settings.family.socket();
                         socket.bind(SocketAddr::new(address, PORT)).unwrap();
                         let listener = Arc::new(socket.listen(BACKLOG.into()).unwrap());
                         kept = Kept::Kernel(Arc::clone(&listener));
                         tokio::spawn(async move { listener.accept().await.map(|(it, _)| it) })
                     }
                     Opening::Active => {
-                        let socket = TcpSocket::new_v4().unwrap();
+                        let socket = settings.family.socket();
                         tokio::spawn(socket.connect(player))
                     }
                 };
@@ -110,11 +151,8 @@ impl Subject {
             }
             Who::Ours => {
                 sysctl("ipv4/ip_forward", "1");
-                let network = TunNetwork {
-                    kernel: ip("10.77.1.1"),
-                    prefix: 24,
-                    stack: ip("10.77.1.2"),
-                };
+                sysctl("ipv6/conf/all/forwarding", "1");
+                let network = settings.family.ours();
                 let endpoint = build(Endpoint::builder().tun(TunOptions::new(network)));
                 // The kernel knows no TACK; a script that is to fit both does without.
                 let config = Config {
