@@ -150,6 +150,23 @@ pub(crate) fn exceeds(tack: &Figures, acks_per_byte: f64) -> bool {
     tack.acks > ACKS * acks_per_byte * tack.bytes + allowed
 }
 
+/// TACK sent more acknowledgements for each segment than another run, with the same allowance.
+pub(crate) fn exceeds_by_segment(tack: &Figures, other: &Figures) -> bool {
+    let acks_per_segment = other.acks / other.data.max(1.0);
+    tack.acks > ACKS * acks_per_segment * tack.data + 20.0 + 0.5 * tack.answers
+}
+
+/// How many times as fast as `plain`.
+pub(crate) fn gain(path: &Path, tack: &Figures, plain: &Figures) -> f64 {
+    let (tack, plain) = match path.work {
+        Work::Transfer => (plain.completion, tack.completion),
+        Work::Bulk => (tack.goodput, plain.goodput),
+        Work::Requests => (tack.answers, plain.answers),
+        Work::Video => (1.0, 1.0),
+    };
+    if plain > 0.0 { tack / plain } else { 1.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::paths::path;

@@ -22,12 +22,14 @@ mod faults;
 mod figures;
 mod judge;
 mod measure;
+mod moments;
 mod paths;
 #[path = "../../../testkit/benches/processor/time.rs"]
 mod processor;
 mod reasons;
 mod runs;
 mod summary;
+mod way_back;
 
 use rayon::prelude::*;
 use tack_sim::parse_seeds;

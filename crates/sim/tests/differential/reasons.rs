@@ -5,14 +5,13 @@
 //! measured. A flag whose reasons fail stands.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, exceeds, judge};
+use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
 use crate::measure::{Comparison, PLAIN, Variant};
+use crate::moments::{is_chance, moment_of_blackout};
 use crate::paths::{Path, Work};
 use crate::runs;
+use crate::way_back::{denser_neighbour, narrow_way_back};
 
-/// How probable it must be that a flow of the plain policy gets no more than TACK does, by the
-/// exact rank test, before a flag counts as chance.
-const CHANCE: f64 = 0.1;
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
 const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
 /// Data goes from the client to the server alone.
@@ -63,7 +62,7 @@ pub(crate) fn reason(
             .or_else(|| cleared_counter(path, flag)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
-            .or_else(|| waits(path, &[], tack))
+            .or_else(|| waits(path, &[], tack, plain))
             .or_else(|| messages(path, tack))
             .or_else(|| window(path, flag)),
         Flag::Slow => even_share(path, tack, plain)
@@ -72,6 +71,7 @@ pub(crate) fn reason(
             .or_else(|| late_timers(path, tack))
             .or_else(|| competition(path, tack))
             .or_else(|| shorter_segments(path, tack))
+            .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| density(path, tack, plain)),
         Flag::Rto => progress(tack, plain),
         _ => None,
@@ -265,17 +265,6 @@ fn shorter_segments(path: &Path, tack: &Figures) -> Option<String> {
     })
 }
 
-/// How many times as fast as `plain`.
-fn gain(path: &Path, tack: &Figures, plain: &Figures) -> f64 {
-    let (tack, plain) = match path.work {
-        Work::Transfer => (plain.completion, tack.completion),
-        Work::Bulk => (tack.goodput, plain.goodput),
-        Work::Requests => (tack.answers, plain.answers),
-        Work::Video => (1.0, 1.0),
-    };
-    if plain > 0.0 { tack / plain } else { 1.0 }
-}
-
 /// Acknowledgements buy speed, as where reports are repeated because many get lost, or a remainder
 /// is answered sooner: as many more are right as TACK is faster.
 fn faster(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
@@ -299,7 +288,10 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
         return None;
     }
     let there = if judge(path, &one_way_tack, &one_way_plain).contains(&Flag::Acks) {
-        format!(", as {}", waits(path, &[ONE_WAY], &one_way_tack)?)
+        format!(
+            ", as {}",
+            waits(path, &[ONE_WAY], &one_way_tack, &one_way_plain)?
+        )
     } else {
         String::new()
     };
@@ -314,9 +306,12 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
 /// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its
 /// last segment, and TACK answers that after RTTmin/beta, where the plain policy waits for more.
 /// With a send buffer that holds nobody back the difference must be gone, and with the path's own
-/// one a plain policy that waits no longer than TACK must send about as many acknowledgements.
-/// `keys` are those with which `tack` was measured.
-fn waits(path: &Path, keys: &[&'static str], tack: &Figures) -> Option<String> {
+/// one a plain policy that waits no longer than TACK must send about as many acknowledgements for
+/// each byte. After timeouts segments may have the smallest size for a while, longer with one
+/// policy than with another: where TACK sends about as many segments as the plain policy, as many
+/// acknowledgements for each segment will do. `keys` are those with which `tack` and `plain` were
+/// measured.
+fn waits(path: &Path, keys: &[&'static str], tack: &Figures, plain: &Figures) -> Option<String> {
     let [large_tack, large_plain] = Variant::both().map(|mut variant| {
         variant.flow_keys.extend(keys);
         variant.flow_keys.push(LARGE_SEND_BUFFER);
@@ -325,28 +320,31 @@ fn waits(path: &Path, keys: &[&'static str], tack: &Figures) -> Option<String> {
     if judge(path, &large_tack, &large_plain).contains(&Flag::Acks) {
         return None;
     }
-    let (prompt, acks_per_byte) = prompt(path, keys, tack);
-    let is_owed = !exceeds(tack, acks_per_byte);
+    let (name, prompt) = prompt(path, keys, tack);
+    let by_segment = tack.data <= 1.1 * plain.data && !exceeds_by_segment(tack, &prompt);
+    let is_owed = !exceeds(tack, prompt.acks_per_byte()) || by_segment;
     is_owed.then(|| {
         format!(
-            "the send buffer holds the sender back: {:.0} and {:.0} per MB with a large one; with this one {prompt} sends {:.0}, TACK {:.0}",
+            "the send buffer holds the sender back: {:.0} and {:.0} per MB with a large one; with this one {name} sends {:.0} and {:.2} \
+             for each segment, TACK {:.0} and {:.2}",
             1e6 * large_tack.acks_per_byte(),
             1e6 * large_plain.acks_per_byte(),
-            1e6 * acks_per_byte,
+            1e6 * prompt.acks_per_byte(),
+            prompt.acks / prompt.data.max(1.0),
             1e6 * tack.acks_per_byte(),
+            tack.acks / tack.data.max(1.0),
         )
     })
 }
 
-/// A plain policy that waits no longer than TACK does with what is pushed, and how many
-/// acknowledgements it sends for each byte.
-fn prompt(path: &Path, keys: &[&'static str], tack: &Figures) -> (String, f64) {
+/// A plain policy that waits no longer than TACK does with what is pushed, and its figures.
+fn prompt(path: &Path, keys: &[&'static str], tack: &Figures) -> (String, Figures) {
     let micros = (1e6 * tack.min_rtt / BETA) as u64;
     let prompt = format!("{PLAIN},timer={}us", micros.clamp(1, 40_000));
     let mut variant = Variant::new(prompt.as_str());
     variant.flow_keys.extend(keys);
-    let acks_per_byte = runs::fresh(path, &variant).acks_per_byte();
-    (prompt, acks_per_byte)
+    let figures = runs::fresh(path, &variant);
+    (prompt, figures)
 }
 
 /// The next frame of a video arrives less than two round trips after the report of the one before,
@@ -357,11 +355,12 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
     if path.work != Work::Video || report + 2.0 * tack.min_rtt < 1.0 / FRAMES {
         return None;
     }
-    let (prompt, acks_per_byte) = prompt(path, &[], tack);
+    let (name, prompt) = prompt(path, &[], tack);
+    let acks_per_byte = prompt.acks_per_byte();
     let is_owed = !exceeds(tack, acks_per_byte);
     is_owed.then(|| {
         format!(
-            "frames follow each other within two round trips of {:.0} ms; {prompt} sends {:.0} per MB, TACK {:.0}",
+            "frames follow each other within two round trips of {:.0} ms; {name} sends {:.0} per MB, TACK {:.0}",
             1e3 * tack.min_rtt,
             1e6 * acks_per_byte,
             1e6 * tack.acks_per_byte(),
@@ -384,58 +383,6 @@ fn even_share(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
             plain.all / 1e6,
             tack.goodput / 1e6,
             tack.all / 1e6,
-        )
-    })
-}
-
-/// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
-/// of the other flow hardly get in. On a fast way back the difference must be gone, and on this one
-/// a flow of TACK beside another of TACK must be as fast as a plain one beside a plain one.
-fn denser_neighbour(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
-    let is_denser = plain.acks_per_byte() > tack.acks_per_byte();
-    if !is_denser || path.judged > 1 || !path.shared || !path.toml.contains("rate_reverse") {
-        return None;
-    }
-    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
-    if judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow) {
-        return None;
-    }
-    let mut variant = Variant::new("tack");
-    variant.path_keys.push("flow.1.ack=tack".into());
-    let alike = runs::fresh(path, &variant);
-    let is_gone = !judge(path, &alike, plain).contains(&Flag::Slow);
-    is_gone.then(|| {
-        format!(
-            "the neighbour fills the way back: beside another of TACK {:.2} Mbit/s, {PLAIN} beside {PLAIN} {:.2}; {:.2} and {:.2} on a \
-             fast way back",
-            alike.goodput / 1e6,
-            plain.goodput / 1e6,
-            fast_tack.goodput / 1e6,
-            fast_plain.goodput / 1e6,
-        )
-    })
-}
-
-fn fast_way_back(path: &Path, mut variant: Variant) -> Figures {
-    variant.path_keys.push("wired.rate_reverse=1Gbps".into());
-    runs::fresh(path, &variant)
-}
-
-/// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as
-/// many bytes of them with either policy, and on a fast way back the difference must be gone.
-fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
-    if path.work != Work::Bulk || tack.ack_bytes < 0.9 * plain.ack_bytes {
-        return None;
-    }
-    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
-    let is_gone = !judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow);
-    is_gone.then(|| {
-        format!(
-            "the way back is full: {:.0} and {:.0} bytes of acknowledgements; {:.1} and {:.1} Mbit/s on a fast one",
-            tack.ack_bytes,
-            plain.ack_bytes,
-            fast_tack.goodput / 1e6,
-            fast_plain.goodput / 1e6,
         )
     })
 }
@@ -540,12 +487,6 @@ fn density(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     })
 }
 
-/// A figure of which `lower` of `all` others are no better may be one of them: the exact rank test
-/// does not refuse it.
-fn is_chance(lower: usize, all: usize) -> bool {
-    (lower + 1) as f64 >= CHANCE * (all + 1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -573,13 +514,5 @@ mod tests {
             let reason = even_share(&shared, &figures(own, all), &plain);
             assert_eq!(reason.is_some(), is_even, "{own} of {all}");
         }
-    }
-
-    #[test]
-    fn one_of_sixteen_is_chance_and_none_is_not() {
-        assert!(!is_chance(0, 16));
-        assert!(is_chance(1, 16));
-        // More runs know more.
-        assert!(!is_chance(1, 31));
     }
 }

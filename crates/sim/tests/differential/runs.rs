@@ -59,6 +59,22 @@ pub(crate) fn beside(path: &Path, variant: &Variant) -> Vec<Figures> {
         .collect()
 }
 
+/// Runs with the path's fresh seeds, each with other keys: `keys` has them for a share from 0 to 1.
+pub(crate) fn at_moments(
+    path: &Path,
+    variant: &Variant,
+    keys: impl Fn(f64) -> Vec<String>,
+) -> Vec<Figures> {
+    (0..FRESH)
+        .map(|nth| {
+            let mut variant = variant.clone();
+            let share = nth as f64 / (FRESH - 1) as f64;
+            variant.path_keys.extend(keys(share));
+            Figures::measure(path, &variant, seed(path, FIRST + nth))
+        })
+        .collect()
+}
+
 /// Compares two variants on a path: with one seed, with several where the first one raises a flag,
 /// and with others where those do. What then stands is explained, if it can be.
 pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {

@@ -471,3 +471,70 @@ fn acknowledgements_that_data_carries_are_those_that_reports_cost() {
     assert!(both_ways <= one_way, "{both_ways}, {one_way}");
     assert!(one_way <= 1.3 * prompt, "{one_way}, {prompt}");
 }
+
+/// Path 120440: a transfer is nearly done when a blackout of the way back begins, and what is left
+/// has to wait for its end: 1.51 s, 0.59 s with `delayed:2`. A few milliseconds decide about that
+/// with either policy, and without the blackout both take as long.
+#[test]
+fn which_transfer_a_blackout_catches_is_a_matter_of_milliseconds() {
+    let seconds = |ack: &str, blackout: Option<u64>| {
+        let blackout = blackout.map_or_else(String::new, |start| {
+            format!("[[wired.blackout_reverse]]\nstart = '{start}us'\nduration = '842914us'\n")
+        });
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '2364kbps'\ndelay = '27033us'\nqueue = '1.0bdp'\n\
+             strip_options_reverse = [253]\nstrip_options_from_reverse = 'rest'\nack_loss_reverse = 0.0112\n{blackout}\
+             [[flow]]\ncongestion = 'new_reno'\nack = '{ack}'\nbytes = '127484B'\napp = 'duplex'\n"
+        );
+        flows(&text, 1)[0].completion_s.expect("it ends")
+    };
+    let found = ["tack", "delayed:2"].map(|ack| seconds(ack, Some(480_577)));
+    let clear = ["tack", "delayed:2"].map(|ack| seconds(ack, None));
+    // Two round trips sooner to two later.
+    let moments = (0..16).map(|nth| 480_577 - 108_132 + nth * 216_264 / 15);
+    let [tack, plain]: [Vec<f64>; 2] = ["tack", "delayed:2"].map(|ack| {
+        let all: Vec<u64> = moments.clone().collect();
+        all.par_iter().map(|at| seconds(ack, Some(*at))).collect()
+    });
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    println!(
+        "{found:.2?} s, {clear:.2?} without the blackout, {:.2} and {:.2} on the mean of other moments",
+        mean(&tack),
+        mean(&plain)
+    );
+    assert!(
+        found[0] > 2.0 * found[1],
+        "what the search flags: {found:?}"
+    );
+    assert!(clear[0] < 1.1 * clear[1], "{clear:?}");
+    assert!(mean(&tack) < 1.3 * mean(&plain), "{tack:?}, {plain:?}");
+    let as_long = plain.iter().filter(|plain| **plain > 0.95 * found[0]);
+    assert!(as_long.count() >= 2, "{plain:?}");
+}
+
+/// Path 121973, which differs from 61504 by a blackout: after three timeouts segments have the
+/// smallest size. For each segment TACK sends as many acknowledgements as a plain policy that waits
+/// no longer than a period.
+#[test]
+fn after_timeouts_small_segments_draw_as_many_reports_as_prompt_acknowledgements() {
+    let run = |app: &str, ack: &str| {
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '28809kbps'\ndelay = '1705us'\nqueue = '1.0bdp'\n\
+             [[wired.blackout_reverse]]\nstart = '59718us'\nduration = '1401847us'\n\
+             [[wired.blackout]]\nstart = '2046us'\nduration = '3031us'\n\
+             [[flow]]\ncongestion = 'vegas'\nack = '{ack}'\nbytes = '306809B'\napp = '{app}'\n\
+             send_buffer = '4096B'\nmss = 1000\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        (flow.acks as f64, flow.data_segments as f64)
+    };
+    let (both_ways, one_way) = (run("duplex", "tack"), run("bulk", "tack"));
+    let plain = run("bulk", "delayed:2");
+    // RTTmin/4 of a path of 3.4 ms.
+    let prompt = run("bulk", "delayed:2,timer=862us");
+    println!("{both_ways:?}, one way {one_way:?}, {plain:?} with delayed:2, {prompt:?} that soon");
+    assert!(both_ways.0 <= one_way.0, "{both_ways:?}, {one_way:?}");
+    assert!(one_way.1 <= 1.1 * plain.1, "{one_way:?}, {plain:?}");
+    let [own, others] = [one_way, prompt].map(|(acks, segments)| acks / segments);
+    assert!(own <= 1.1 * others, "{own}, {others}");
+}

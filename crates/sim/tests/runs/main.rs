@@ -10,6 +10,7 @@ mod found_paths;
 mod hack;
 mod hard_paths;
 mod mixes;
+mod narrow_way_back;
 mod recovery;
 mod scenarios;
 mod startup;

@@ -300,7 +300,8 @@ impl FeedbackWriter for TackPolicy {
             return None;
         }
         self.sync_number = Some(sync.number);
-        self.schedule.on_sync(now, sync);
+        self.schedule
+            .on_sync(now, sync, self.delays.take_queueing());
         if self.fallback.is_some() {
             return Some(AckDecision::Nothing);
         }

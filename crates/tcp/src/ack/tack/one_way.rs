@@ -32,8 +32,11 @@ pub(crate) struct OneWayDelays {
     timing: Timing,
     /// Relative delay of the first segment: all others are compared to it.
     origin: Option<u32>,
-    /// Smoothed relative delay in 1/8 microseconds.
+    /// Smoothed relative delay in 1/8 microseconds, the least of all, and the most since it was
+    /// asked for.
     smoothed: i64,
+    least: i64,
+    most: i64,
     /// The sample to echo, where one is enough.
     chosen: Option<Sample>,
     /// All of them, where a percentile is asked for.
@@ -50,6 +53,8 @@ impl OneWayDelays {
             timing,
             origin: None,
             smoothed: 0,
+            least: i64::MAX,
+            most: i64::MIN,
             chosen: None,
             samples: Vec::new(),
             stride: 1,
@@ -66,6 +71,8 @@ impl OneWayDelays {
             self.smoothed = relative * 8;
         }
         self.smoothed += relative - self.smoothed / 8;
+        self.least = self.least.min(self.smoothed);
+        self.most = self.most.max(self.smoothed);
         let sample = Sample {
             delay: self.smoothed,
             departure,
@@ -85,6 +92,14 @@ impl OneWayDelays {
             }
             Timing::OneWay { .. } => self.keep(sample),
         }
+    }
+
+    /// By how much segments took longer at most since this was last asked for than the fastest one
+    /// did: the time in queues on their way. Clocks that drift apart add to it.
+    pub(crate) fn take_queueing(&mut self) -> Duration {
+        let most = core::mem::replace(&mut self.most, i64::MIN).max(self.smoothed);
+        let longer = most.checked_sub(self.least).unwrap_or(0);
+        Duration::from_micros(u64::try_from(longer / 8).unwrap_or(0))
     }
 
     fn keep(&mut self, sample: Sample) {
@@ -176,6 +191,28 @@ mod tests {
             Some(Duration::from_micros(70_000))
         );
         assert_eq!(delays.take_echo(at(offset + 80_000)), None);
+    }
+
+    #[test]
+    fn a_queue_shows_as_delay_beyond_the_least() {
+        let mut delays = OneWayDelays::new(Timing::OneWay { percentile: 0 });
+        assert_eq!(delays.take_queueing(), Duration::ZERO);
+        // The sender's clock is ahead by ten seconds; a queue of 30 ms builds up, and drains.
+        let mut left = 0;
+        let mut pass = |delays: &mut OneWayDelays, took: u64| {
+            for _ in 0..100 {
+                left += 1_000;
+                delays.on_segment(at(left + took), (left as u32).wrapping_add(10_000_000));
+            }
+        };
+        pass(&mut delays, 50_000);
+        pass(&mut delays, 80_000);
+        pass(&mut delays, 50_000);
+        let longest = delays.take_queueing().as_micros();
+        assert!((29_900..=30_000).contains(&longest), "{longest}");
+        pass(&mut delays, 50_000);
+        let now = delays.take_queueing().as_micros();
+        assert!(now < 100, "{now}");
     }
 
     #[test]

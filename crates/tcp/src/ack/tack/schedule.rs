@@ -24,6 +24,8 @@ pub(super) const BASE_GAPS: u64 = 4;
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
 /// Longest time in queues that a report is not repeated for, whatever the sender says.
 const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
+/// How long it is remembered that acknowledgements waited in a queue on their way.
+const BACK_QUEUE_MEMORY: Duration = Duration::from_secs(10);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
@@ -83,6 +85,8 @@ pub(super) struct Schedule {
     time_period: Nanos,
     /// By how much the round trip, as the sender said, is longer now than two without queues.
     queueing: Duration,
+    /// Until when it counts that acknowledgements waited in a queue on their way.
+    sparse_to: Instant,
     /// The sender says that it still probes for capacity.
     startup: bool,
     growth: Growth,
@@ -119,6 +123,7 @@ impl Schedule {
             rtt_min: INITIAL_RTT,
             time_period: Nanos::from(INITIAL_RTT) / u64::from(params.beta),
             queueing: Duration::ZERO,
+            sparse_to: Instant::ZERO,
             startup: true,
             growth: Growth {
                 rate: Rate::ZERO,
@@ -195,12 +200,28 @@ impl Schedule {
     /// / (rho·rho')` at most.
     pub(super) fn segments(&self, gaps: &Gaps) -> u64 {
         if self.ack_loss_rate == 0.0 {
-            return self.params.segments.into();
+            return self.wanted_segments();
         }
         let losses = gaps.loss_rate() * self.ack_loss_rate;
         let listed = if self.params.rich { BASE_GAPS } else { 1 };
         let most = (listed as f64 / losses) as u64;
-        u64::from(self.params.segments).min(most.max(1))
+        self.wanted_segments().min(most.max(1))
+    }
+
+    /// L, and twice as many where the window makes reports more frequent than beta in RTTmin,
+    /// acknowledgements wait in a queue on their way, and so many segments arrive in RTTmin/beta: a
+    /// report for four segments takes less room than plain acknowledgements for two each.
+    fn wanted_segments(&self) -> u64 {
+        let segments = u64::from(self.params.segments);
+        if self.pending_since >= self.sparse_to || self.shortest_interval() >= self.time_period {
+            return segments;
+        }
+        let arrive = self.rate.unwrap_or_default().bytes_in(self.time_period());
+        if arrive >= 2 * segments * self.peer_mss {
+            2 * segments
+        } else {
+            segments
+        }
     }
 
     /// L in force, bytes.
@@ -247,8 +268,9 @@ impl Schedule {
         self.rate = rate.or(self.rate);
     }
 
-    /// The sender said what it measures.
-    pub(super) fn on_sync(&mut self, now: Instant, sync: &Sync) {
+    /// The sender said what it measures. `forward` is the time that segments spend in queues on
+    /// their way here: what its round trip is longer beyond that, acknowledgements spend on theirs.
+    pub(super) fn on_sync(&mut self, now: Instant, sync: &Sync, forward: Duration) {
         if sync.startup && !self.startup {
             self.growth = Growth {
                 rate: Rate::ZERO,
@@ -259,6 +281,11 @@ impl Schedule {
         self.ack_loss_rate = f64::from(sync.ack_loss_rate) / 65_536.0;
         if sync.rtt_min > 0 {
             self.set_rtt_min(Duration::from_micros(sync.rtt_min.into()));
+        }
+        let longer = sync.rtt.saturating_sub(sync.rtt_min);
+        let back = Duration::from_micros(longer.into()).saturating_sub(forward);
+        if back > self.time_period() {
+            self.sparse_to = now + BACK_QUEUE_MEMORY;
         }
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);

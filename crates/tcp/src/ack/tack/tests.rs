@@ -3,8 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
+use tack_base::{Rate, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::{DataStamp, Lists, Report, ReportKind};
 use tack_wire::{Flags, Header, Segment, SeqNum};
@@ -528,4 +528,37 @@ fn l_is_not_more_than_reports_can_tell_of() {
     assert_eq!(policy.schedule.segments(&policy.gaps), 4);
     policy.schedule.params.segments = 2;
     assert_eq!(policy.schedule.threshold(&policy.gaps), 2000);
+}
+
+#[test]
+fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many() {
+    // The round trip that the sender states, milliseconds spent in queues on the way here, the
+    // window, kilobytes per second, and L.
+    for (rtt, forward, window, rate, segments) in [
+        (55, 0, 30_000, 1_000, 4),
+        // The queue is on the way here, or there is none.
+        (55, 10, 30_000, 1_000, 2),
+        (45, 0, 30_000, 1_000, 2),
+        // Time decides about reports.
+        (55, 0, 1 << 20, 1_000, 2),
+        // A handful of segments has to be acknowledged at once.
+        (55, 0, 3_000, 100, 2),
+    ] {
+        let mut policy = TackPolicy::new(TackParams::default());
+        let schedule = &mut policy.schedule;
+        schedule.peer_mss = MSS;
+        let sync = Sync {
+            startup: false,
+            ack_loss_rate: 0,
+            number: 1,
+            rtt_min: RTT.as_micros() as u32,
+            rtt: 1_000 * rtt,
+        };
+        schedule.on_sync(at(1), &sync, Duration::from_millis(forward));
+        let rate = Some(Rate::from_bytes_per_sec(1_000 * rate));
+        schedule.on_rate(at(1), rate, rate);
+        schedule.on_window(window, &policy.gaps);
+        let found = policy.schedule.segments(&policy.gaps);
+        assert_eq!(found, segments, "{rtt}, {forward}, {window}");
+    }
 }

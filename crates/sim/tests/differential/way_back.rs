@@ -1,0 +1,93 @@
+//! Reasons that lie in a narrow way back, which acknowledgements fill.
+
+use crate::figures::Figures;
+use crate::judge::{Flag, gain, judge};
+use crate::measure::{PLAIN, Variant};
+use crate::paths::{Path, Work};
+use crate::runs;
+
+/// The key of a path for the rate of its way back.
+const RATE: &str = "rate_reverse";
+/// Plain policies that take more room on the way back than delayed acknowledgements.
+const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timestamps=false"])];
+
+/// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
+/// of the other flow hardly get in. On a fast way back the difference must be gone, and on this one
+/// a flow of TACK beside another of TACK must be as fast as a plain one beside a plain one.
+pub(crate) fn denser_neighbour(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let is_denser = plain.acks_per_byte() > tack.acks_per_byte();
+    if !is_denser || path.judged > 1 || !path.shared || !path.toml.contains(RATE) {
+        return None;
+    }
+    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
+    if judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow) {
+        return None;
+    }
+    let mut variant = Variant::new("tack");
+    variant.path_keys.push("flow.1.ack=tack".into());
+    let alike = runs::fresh(path, &variant);
+    let is_gone = !judge(path, &alike, plain).contains(&Flag::Slow);
+    is_gone.then(|| {
+        format!(
+            "the neighbour fills the way back: beside another of TACK {:.2} Mbit/s, {PLAIN} beside {PLAIN} {:.2}; {:.2} and {:.2} on a \
+             fast way back",
+            alike.goodput / 1e6,
+            plain.goodput / 1e6,
+            fast_tack.goodput / 1e6,
+            fast_plain.goodput / 1e6,
+        )
+    })
+}
+
+fn fast_way_back(path: &Path, mut variant: Variant) -> Figures {
+    variant.path_keys.push(format!("wired.{RATE}=1Gbps"));
+    runs::fresh(path, &variant)
+}
+
+/// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as
+/// many bytes of them with either policy, and on a fast way back the difference must be gone.
+///
+/// Where data goes back as well it need not be full: an answer is lost if the link is busy with an
+/// acknowledgement when it leaves. There a plain policy whose acknowledgements take no more room
+/// for each byte than those of TACK must be no faster than TACK.
+pub(crate) fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    if !path.toml.contains(RATE) || tack.ack_bytes < 0.9 * plain.ack_bytes {
+        return None;
+    }
+    let larger = if path.work == Work::Requests {
+        Some(larger(path, tack)?)
+    } else {
+        None
+    };
+    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
+    if judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow) {
+        return None;
+    }
+    Some(format!(
+        "the way back is narrow: {:.0} and {:.0} bytes of acknowledgements; on a fast one TACK is {:.2} times as fast as {PLAIN}{}",
+        tack.ack_bytes,
+        plain.ack_bytes,
+        gain(path, &fast_tack, &fast_plain),
+        larger.map_or_else(String::new, |larger| format!("; {larger}")),
+    ))
+}
+
+/// A plain policy that takes as much room on the way back, if it is no faster than TACK.
+fn larger(path: &Path, tack: &Figures) -> Option<String> {
+    let per_byte = |figures: &Figures| figures.ack_bytes / figures.bytes.max(1.0);
+    LARGER_PLAIN.iter().find_map(|(policy, keys)| {
+        let mut variant = Variant::new(*policy);
+        variant.flow_keys.extend(*keys);
+        let larger = runs::fresh(path, &variant);
+        let is_as_large = per_byte(&larger) <= 1.1 * per_byte(tack);
+        let is_no_faster = !judge(path, tack, &larger).contains(&Flag::Slow);
+        (is_as_large && is_no_faster).then(|| {
+            format!(
+                "{policy} {} takes {:.2} times as many bytes, and TACK is {:.2} times as fast",
+                keys.join(" "),
+                per_byte(&larger) / per_byte(tack),
+                gain(path, tack, &larger),
+            )
+        })
+    })
+}
