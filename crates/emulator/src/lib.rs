@@ -18,8 +18,8 @@
 //! How late is measured, and a run that was too late too often says so: [`Summary::trust`].
 //!
 //! A flow that begins with a SYN of TCP in UDP is TCP to the model as well: the scenario's ACK
-//! filter may drop its acknowledgements, and TCP/HACK may carry them inside ACKs of the link.
-//! Nothing looks into other datagrams.
+//! filter may drop its acknowledgements, and TCP/HACK may carry them inside ACKs of the link. Its
+//! SYNs announce no larger segments than fit [`MAX_DATAGRAM`]. Nothing looks into other datagrams.
 //!
 //! ```
 //! use std::net::UdpSocket;
@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod clamp;
 mod content;
 mod drops;
 mod figures;

@@ -28,6 +28,7 @@ use tack_wlan::{Capture, Class};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::MAX_DATAGRAM;
+use crate::clamp::clamped;
 use crate::content::{Content, Counting};
 use crate::figures::{Dropped, Sample, Summary, Totals};
 use crate::flows::{FlowId, Flows, NoFlow};
@@ -285,15 +286,20 @@ impl Relay {
             }
         };
         count(totals, content, incoming.payload.len());
+        let payload = match content {
+            // A SYN, for example.
+            Content::Other => clamped(incoming.payload),
+            _ => incoming.payload,
+        };
         let mut transport = [0; 8];
         transport[..4].copy_from_slice(&ports);
-        transport[4..6].copy_from_slice(&(8 + incoming.payload.len() as u16).to_be_bytes());
+        transport[4..6].copy_from_slice(&(8 + payload.len() as u16).to_be_bytes());
         let mut packet = Packet::new(
             (Network::address(from), Network::address(to)),
             PROTOCOL_UDP,
             incoming.ecn,
             &transport,
-            incoming.payload,
+            payload,
             incoming.at,
         );
         packet.declared = Some(match content {

@@ -142,6 +142,10 @@ impl Builder {
     /// narrower is adapted to when the kernel says so: its devices, and on Linux its routing
     /// table and ICMP messages from routers. A router that drops long packets silently is
     /// found out by three timeouts in a row.
+    ///
+    /// A connection whose [`Config`] has a `base_mss` begins within this, and looks for segments of
+    /// up to its `mss` where the route to the peer takes more: on loopback, and in networks with
+    /// jumbo frames.
     #[must_use]
     pub fn mtu(mut self, mtu: u16) -> Self {
         self.settings.mtu = mtu;

@@ -229,6 +229,15 @@ impl Local {
         }
     }
 
+    /// Longest IP packet that the way to `peer` takes, bytes, as far as the system says.
+    pub(crate) fn route_mtu(&self, peer: SocketAddr) -> Option<u16> {
+        match self {
+            Self::Socket(_) => tack_io::udp::route_mtu(peer),
+            // What is behind the device is not the system's to know.
+            Self::Host { .. } | Self::Everywhere { .. } => None,
+        }
+    }
+
     /// What names a peer at `address` for the core, and the TCP port there: the one asked for, or
     /// what the carrier takes where none was.
     pub(crate) fn name(&self, address: SocketAddr, port: Option<u16>) -> (SocketAddr, u16) {

@@ -124,18 +124,27 @@ impl Shared {
     /// MTU.
     ///
     /// A listener has no peer: the larger headers of IPv6 are assumed where the socket can use
-    /// them.
+    /// them, and how far it is worth looking for larger segments, what the system refuses tells.
     pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
+        let most = match (config.base_mss, &self.local, peer) {
+            (None, ..) | (_, Local::Host { .. } | Local::Everywhere { .. }, _) => self.mtu,
+            (Some(_), Local::Socket(_), None) => u16::MAX,
+            (Some(_), Local::Socket(_), Some(peer)) => {
+                let route = self.local.route_mtu(peer);
+                route.unwrap_or(self.mtu).max(self.mtu)
+            }
+        };
         let peer = match peer {
             Some(peer) => peer.ip().to_canonical(),
             None if self.local.has_ipv6() => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         };
         let overhead = self.local.overhead(peer);
-        let room = self.mtu.saturating_sub(overhead + 20);
+        let room = |mtu: u16| mtu.saturating_sub(overhead + 20).max(1);
         let max_batch = self.look(|state, _| state.outgoing.sender().max_batch());
         Config {
-            mss: config.mss.min(room).max(1),
+            mss: config.mss.clamp(1, room(most)),
+            base_mss: config.base_mss.map(|base| base.min(room(self.mtu))),
             carrier: Carrier {
                 timer_granularity: PacingTimer::GRANULARITY,
                 max_batch,

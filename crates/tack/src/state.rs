@@ -206,11 +206,14 @@ impl State {
         }
     }
 
-    /// A segment of `len` bytes was too long for the path to `peer`: tells its connections the
-    /// next smaller usual MTU.
+    /// A segment of `len` bytes was too long for the path to `peer`: tells its connections the MTU
+    /// that the system knows of, or the next smaller usual one.
     fn narrow(&mut self, now: Instant, peer: SocketAddr, len: usize) {
-        let overhead = self.outgoing.sender().local().overhead(peer.ip());
-        let Some(mtu) = smaller_mtu(len + usize::from(overhead)) else {
+        let local = self.outgoing.sender().local();
+        let len = len + usize::from(local.overhead(peer.ip()));
+        let route = local.route_mtu(peer);
+        let shorter = route.filter(|mtu| usize::from(*mtu) < len);
+        let Some(mtu) = shorter.or_else(|| smaller_mtu(len)) else {
             return;
         };
         let Self {

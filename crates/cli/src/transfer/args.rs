@@ -43,10 +43,17 @@ impl TransportArgs {
             congestion: self.congestion,
             ack: self.ack,
             user_timeout: Some(silence),
+            mss: JUMBO_MSS,
+            base_mss: Some(Config::default().mss),
             ..Config::default()
         }
     }
 }
+
+/// Payload of a segment in an Ethernet jumbo frame of 9,000 bytes, over UDP and IPv4. Paths that
+/// carry it (loopback, some wired networks) cost a quarter less processor time than with 1,500
+/// bytes. Longer packets, which loopback would take, cost more again.
+const JUMBO_MSS: u16 = 9_000 - 20 - 8 - 20;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "tack send [OPTIONS] <PATH>... [PEER]")]

@@ -8,6 +8,7 @@ mod batch;
 mod control;
 mod errors;
 mod receive;
+mod route;
 mod send;
 
 use std::io;
@@ -18,6 +19,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 pub use batch::{MAX_BATCH_BYTES, Segmentation};
 pub use receive::{Received, UdpReceiver};
+pub use route::route_mtu;
 pub use send::{Datagrams, SendCause, SendError, UdpSender};
 
 /// Options for opening a UDP socket.

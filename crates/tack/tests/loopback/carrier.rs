@@ -3,7 +3,8 @@
 use std::net::UdpSocket;
 use std::process::Command;
 
-use tack::{Coalesce, Config, Endpoint, Segmentation};
+use tack::{Coalesce, Config, Endpoint, Segmentation, Stream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::pair::{Pair, check_stream, echo, through_echo, within, write_stream};
 
@@ -23,6 +24,46 @@ async fn streams_run_over_ipv6() {
     let (client, server) = pair.connect().await;
     assert!(client.peer_addr().is_ipv6());
     within(async { tokio::join!(echo(server), through_echo(client, 2, 2 << 20)) }).await;
+}
+
+#[cfg(target_os = "linux")]
+/// Enough for a search, all there at once.
+const ENOUGH: usize = 4 << 20;
+
+#[cfg(target_os = "linux")]
+async fn pour(stream: &mut Stream) {
+    stream.write_all(&vec![7; ENOUGH]).await.unwrap();
+}
+
+#[cfg(target_os = "linux")]
+async fn drink(stream: &mut Stream) {
+    stream.read_exact(&mut vec![0; ENOUGH]).await.unwrap();
+}
+
+/// Both ends look for more where the route takes it, and only if they were told to.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn segments_grow_to_what_the_route_takes() {
+    let jumbo = Config {
+        mss: 8_900,
+        base_mss: Some(1460),
+        ..Config::default()
+    };
+    for (bind, config, least, most) in [
+        ("127.0.0.1:0", &jumbo, 8_800, 8_900),
+        ("[::1]:0", &jumbo, 8_800, 8_900),
+        ("127.0.0.1:0", &Config::default(), 1_400, 1_452),
+    ] {
+        let builder = Endpoint::builder().bind(bind.parse().unwrap());
+        let mut pair = Pair::new(builder.config(config.clone())).await;
+        let (mut client, mut server) = pair.connect().await;
+        within(async { tokio::join!(pour(&mut client), drink(&mut server)) }).await;
+        within(async { tokio::join!(pour(&mut server), drink(&mut client)) }).await;
+        for stream in [client, server] {
+            let mss = stream.stats().mss;
+            assert!((least..=most).contains(&mss), "{bind}: {mss}");
+        }
+    }
 }
 
 #[tokio::test]
