@@ -43,6 +43,7 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Command};
 use exit::{Exit, Failure};
 use observe::{ObserveArgs, Watch};
+use tokio::runtime;
 
 fn main() -> ExitCode {
     // What `tack exec` starts itself as, inside of its namespaces.
@@ -83,8 +84,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Send(args) => watched("send", args.observe.clone(), transfer::send(args)),
-        Command::Recv(args) => watched("recv", args.observe.clone(), transfer::recv(args)),
+        Command::Send(args) => one_end("send", args.observe.clone(), transfer::send(args)),
+        Command::Recv(args) => one_end("recv", args.observe.clone(), transfer::recv(args)),
         Command::Perf(args) => watched("perf", args.observe.clone(), perf::run(args)),
         Command::Serve(args) => {
             let control = Some(args.state.open()?.path().to_owned());
@@ -154,12 +155,43 @@ fn watched(
     observe: ObserveArgs,
     command: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
+    watched_by(
+        runtime::Builder::new_multi_thread(),
+        program,
+        &observe,
+        command,
+    )
+}
+
+/// Runs one end of a transfer, which can be watched.
+fn one_end(
+    program: &'static str,
+    observe: ObserveArgs,
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    // Its files have a thread of their own. Where that one and the connection keep all processors
+    // busy, further threads only cost: they would wake each other for each batch of segments.
+    let processors = std::thread::available_parallelism();
+    let runtime = if processors.is_ok_and(|processors| processors.get() > 2) {
+        runtime::Builder::new_multi_thread()
+    } else {
+        runtime::Builder::new_current_thread()
+    };
+    watched_by(runtime, program, &observe, command)
+}
+
+fn watched_by(
+    runtime: runtime::Builder,
+    program: &'static str,
+    args: &ObserveArgs,
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
     let watch = Watch {
         program,
-        args: &observe,
+        args,
         control: None,
     };
-    within_runtime(observe::watched(watch, command))
+    within(runtime, observe::watched(watch, command))
 }
 
 /// Threads that may block. A transfer has one from its beginning to its end, and afterwards, before
@@ -171,7 +203,15 @@ const BLOCKING_THREADS: usize = transfer::MAX_TRANSFERS as usize + tunnel::MAX_L
 /// Runs an asynchronous command. Threads that wait for something that never comes (standard input)
 /// do not keep the program alive.
 fn within_runtime<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    within(runtime::Builder::new_multi_thread(), command)
+}
+
+/// Runs an asynchronous command in a runtime of this kind.
+fn within<T>(
+    mut runtime: runtime::Builder,
+    command: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = runtime
         .worker_threads(2)
         .max_blocking_threads(BLOCKING_THREADS)
         .enable_all()
