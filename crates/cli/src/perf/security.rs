@@ -267,11 +267,20 @@ pub(crate) struct PublicListener {
 }
 
 impl PublicListener {
-    /// True when an invitation was used up by this client: another one takes its place.
-    fn is_new(&self, client: PublicKey) -> bool {
-        if self.waiting_side.serves_many() {
-            return false;
+    /// Replaces what let this client in, if that serves nobody else now.
+    fn replace(&self, client: &Authenticated) -> Result<(), Failure> {
+        match client.how {
+            ProofMethod::Known => Ok(()),
+            // The ticket that was shown beside it stays valid.
+            ProofMethod::Code => self.waiting_side.replace(client.how),
+            ProofMethod::Ticket(_) if self.waiting_side.serves_many() => Ok(()),
+            ProofMethod::Ticket(_) if self.is_new(client.peer) => self.waiting_side.invite(),
+            ProofMethod::Ticket(_) => Ok(()),
         }
+    }
+
+    /// True when this client comes with a ticket for the first time: nobody else may use that now.
+    fn is_new(&self, client: PublicKey) -> bool {
         let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
         if admitted.contains(&client) {
             return false;
@@ -448,9 +457,7 @@ impl ControlListener {
                     accepted = here.accept() => return accepted.map_err(cannot),
                 };
                 // The ticket or the code has its owner now; others come with new ones.
-                if arrival.met.how != ProofMethod::Known && open.is_new(arrival.met.peer) {
-                    waiting_side.invite()?;
-                }
+                open.replace(&arrival.met)?;
                 Ok(AdmittedClient {
                     link: arrival.link,
                     security: DataSecurity::Keys {

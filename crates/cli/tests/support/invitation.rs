@@ -1,6 +1,6 @@
 //! Programs that wait, and what they show on standard error.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// What a person types on the other side.
@@ -52,6 +52,14 @@ impl Waiting {
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let invitation = Invitation::read(&mut lines);
         (Self { child, lines }, invitation)
+    }
+
+    /// Ends it; what it said since.
+    pub(crate) fn kill(mut self) -> String {
+        self.child.kill().unwrap();
+        let mut said = String::new();
+        self.lines.read_to_string(&mut said).unwrap();
+        said
     }
 
     /// What it shows after the first invitation was used.

@@ -7,6 +7,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{CLEAR_PORT, PORT, Server};
+use crate::support::invitation::Waiting;
+use crate::support::network::network;
 use crate::support::{Running, finish, tack};
 
 #[test]
@@ -262,4 +264,35 @@ fn a_killed_server_is_noticed() {
     let ended = client.wait();
     assert!(matches!(ended.code, Some(1 | 3)), "{ended:?}");
     assert!(!ended.stderr.is_empty());
+}
+
+#[test]
+fn a_kept_ticket_stays_and_only_a_code_that_was_used_is_replaced() {
+    let cable = (&["10.79.14.1/24"][..], &["10.79.14.2/24"][..]);
+    let Some(network) = network(2, |network| network.cable((0, cable.0), (1, cable.1))) else {
+        return;
+    };
+    let states = tempfile::tempdir().unwrap();
+    let tack = |host: usize, state: &str| {
+        let mut command = network.tack(host);
+        command.env("TACK_STATE_DIR", states.path().join(state));
+        command.arg("perf");
+        command
+    };
+    let mut serving = tack(0, "server");
+    serving.args(["--server", "--listen", "0.0.0.0:0", "--keep"]);
+    let (server, first) = Waiting::start(&mut serving);
+    for (client, target) in [
+        ("one", &[&first.address[..], "--code", &first.code][..]),
+        ("two", &[&first.ticket[..]]),
+        ("three", &[&first.ticket[..]]),
+    ] {
+        let mut test = tack(1, client);
+        let ended = finish(test.args(target).args(["-n", "1K"]));
+        assert_eq!(ended.code, Some(0), "{client}: {ended:?}");
+    }
+    let said = server.kill();
+    assert!(!said.contains("tack1"), "the first ticket serves: {said}");
+    let codes = said.matches(" --code ").count();
+    assert_eq!(codes, 1, "one code was used: {said}");
 }
