@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::support::{Ended, Receiver, Running, finish, is_long, noise, tack};
 
 const MIB: u64 = 1 << 20;
@@ -59,15 +61,21 @@ struct Inbox {
     address: SocketAddr,
     running: Option<Running>,
     protection: Protection,
+    options: &'static [&'static str],
 }
 
 impl Inbox {
     fn start(protection: Protection) -> Self {
+        Self::start_with(protection, &[])
+    }
+
+    fn start_with(protection: Protection, options: &'static [&'static str]) -> Self {
         let mut inbox = Self {
             dir: tempfile::tempdir().unwrap(),
             address: "127.0.0.1:0".parse().unwrap(),
             running: None,
             protection,
+            options,
         };
         inbox.run();
         inbox
@@ -77,7 +85,8 @@ impl Inbox {
         let mut command = self.protection.command("recv");
         command
             .args(["--listen", &self.address.to_string(), "--dir"])
-            .arg(self.dir.path());
+            .arg(self.dir.path())
+            .args(self.options);
         let mut running = Running::start(&mut command);
         let first = running.line();
         assert_eq!(first["event"], "listening");
@@ -411,6 +420,62 @@ fn who_waits_for_a_return_takes_the_transfer_that_goes_on() {
     let events = [running.line(), running.line()].map(|line| line["event"].clone());
     assert_eq!(events, ["interrupted", "transfer"]);
     assert_eq!(running.wait().code, Some(0));
+}
+
+/// Stops one side once half of a file is there, until the other one has given it up, and lets it go
+/// on.
+fn asleep_and_woken(
+    side: impl Fn(&Inbox, &Running) -> i32,
+    given_up: fn(&mut Inbox, &mut Running),
+) {
+    let (_source, path, content) = source(8 * MIB);
+    let mut inbox = Inbox::start_with(Protection::encrypted(), &["--timeout", "3s"]);
+    let mut command = inbox.protection.command("send");
+    command.args(["--bwlimit", "60M", "--timeout", "3s"]);
+    let mut sending = Running::start(command.arg(&path).arg(inbox.address.to_string()));
+    while inbox.part() < 4 * MIB {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let asleep = Pid::from_raw(side(&inbox, &sending)).unwrap();
+    kill_process(asleep, Signal::STOP).unwrap();
+    let before = inbox.part();
+    given_up(&mut inbox, &mut sending);
+    kill_process(asleep, Signal::CONT).unwrap();
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(before < 8 * MIB, "it was over before");
+    assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
+    assert_eq!(fs::read_dir(inbox.dir.path()).unwrap().count(), 1);
+    let summary = ended.json();
+    assert!(summary["reconnects"].as_u64().unwrap() > 0, "{summary}");
+    let carried = summary["carried_bytes"].as_u64().unwrap();
+    assert!(
+        carried <= 9 * MIB,
+        "{carried} bytes: more than 1 MiB was sent again"
+    );
+}
+
+#[test]
+fn a_receiver_that_was_asleep_goes_on_where_it_was() {
+    let receiver = |inbox: &Inbox, _: &Running| inbox.running.as_ref().unwrap().pid();
+    asleep_and_woken(receiver, |_, sending| {
+        loop {
+            let line = sending.text_line();
+            let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if event["reconnecting"] == true {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_sender_that_was_asleep_goes_on_where_it_was() {
+    let sender = |_: &Inbox, sending: &Running| sending.pid();
+    asleep_and_woken(sender, |inbox, _| {
+        let event = inbox.running.as_mut().unwrap().line();
+        assert_eq!(event["event"], "interrupted", "{event}");
+    });
 }
 
 #[test]
