@@ -64,8 +64,13 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
     }
 
     /// The highest range that starts at or below `position`.
+    #[inline]
     fn starting_by(&self, position: P) -> Option<Range<P>> {
-        let (start, end) = self.ranges.range(..=position).next_back()?;
+        // Most questions are about the highest range, which is found sooner.
+        let (start, end) = match self.ranges.last_key_value()? {
+            (start, end) if *start <= position => (start, end),
+            _ => self.ranges.range(..=position).next_back()?,
+        };
         Some(*start..*end)
     }
 

@@ -278,7 +278,8 @@ pub(crate) trait FeedbackWriter: AckPolicy {
     }
 
     /// The report for an acknowledgement that leaves alone, and how many bytes of `lists` it
-    /// filled; `None` where acknowledgements carry SACK blocks.
+    /// filled; `None` where acknowledgements carry SACK blocks. `lists` is empty unless it
+    /// [`leaves_alone`](Self::leaves_alone).
     fn report(
         &mut self,
         context: &ReportContext<'_>,

@@ -240,6 +240,12 @@ impl Acking {
 
     // Write.
 
+    /// Pure acknowledgements may have lists behind their headers.
+    #[inline]
+    pub(super) fn has_lists(&self) -> bool {
+        self.policy.leaves_alone()
+    }
+
     /// Writes into `header` and `lists` what a pure acknowledgement reports. Returns the length of
     /// the lists.
     pub(super) fn write(

@@ -1,6 +1,7 @@
 //! What happens when a timer of a connection runs out.
 
 use tack_base::Instant;
+use tack_base::time::Nanos;
 
 use super::due::Due;
 use super::keep_alive::Silence;
@@ -98,8 +99,8 @@ impl Connection {
     /// because an acknowledgement is merely late. Nothing that the peer reports enters the
     /// allowance.
     #[inline]
-    pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
-        self.rtt.rto() + self.feedback.contract().timeout_allowance
+    pub(super) fn retransmission_timeout(&self) -> Nanos {
+        self.rtt.timeout() + self.feedback.contract().timeout_allowance.into()
     }
 
     /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative
@@ -116,7 +117,7 @@ impl Connection {
             let at = now
                 + self
                     .recovery
-                    .probe_timeout(self.rtt.smoothed(), self.held_back());
+                    .probe_timeout(self.rtt.smoothed_nanos(), self.held_back());
             // RFC 8985 §7.2: a retransmission timeout that would come first becomes a probe.
             let rto_at = self.timers.get(Timer::Retransmit).unwrap_or(at);
             self.timers.set(Timer::Probe, at.min(rto_at));

@@ -29,11 +29,18 @@ impl Connection {
     pub(super) fn emit_pure_ack(&mut self, now: Instant, batch: &mut Batch<'_>) -> Filled {
         let flags = Flags::ACK.with(self.ecn.flags(false, false));
         let mut header = self.header(now, flags);
-        let mut lists = [0; MAX_LISTS];
-        // The option may take all of the option area: the rest of a full segment is for the lists.
-        let room = usize::from(self.mtu.mss())
-            .saturating_sub(40)
-            .clamp(4, MAX_LISTS);
+        // Most acknowledgements have no lists: clearing room for them would take longer than the
+        // rest.
+        let mut cleared;
+        let lists: &mut [u8] = if self.acking.has_lists() {
+            // The option may take all of the option area: the rest of a full segment is for the
+            // lists.
+            let room = usize::from(self.mtu.mss()).saturating_sub(40);
+            cleared = [0; MAX_LISTS];
+            &mut cleared[..room.clamp(4, MAX_LISTS)]
+        } else {
+            &mut []
+        };
         let received = Received {
             next: self.receiver.reassembly.next(),
             ahead: self.receiver.reassembly.ahead(),
@@ -43,7 +50,7 @@ impl Connection {
         let reason = self.acking.reason();
         let len = self
             .acking
-            .write(now, &received, &mut header, &mut lists[..room]);
+            .write(now, &received, &mut header, lists);
         if len > 0 {
             // Should the option get lost on the way, the lists must not pass for data: they come in
             // the place of bytes that the peer has acknowledged.

@@ -42,6 +42,25 @@ impl Deadlines {
         }
     }
 
+    /// Puts a key that is not there in the place of another one, or of none.
+    #[inline]
+    pub(super) fn replace(&mut self, from: Option<Key>, to: Option<Key>) {
+        if self.later.is_empty() && self.first == from {
+            self.first = to;
+        } else {
+            self.replace_among_others(from, to);
+        }
+    }
+
+    fn replace_among_others(&mut self, from: Option<Key>, to: Option<Key>) {
+        if let Some(from) = from {
+            self.remove(from);
+        }
+        if let Some(to) = to {
+            self.insert(to);
+        }
+    }
+
     /// Removes a key, if it is there.
     #[inline]
     pub(super) fn remove(&mut self, key: Key) {
@@ -62,16 +81,30 @@ mod tests {
     proptest! {
         #[test]
         fn keys_come_in_order(
-            operations in proptest::collection::vec((any::<bool>(), 0..6_u64, 0..4_u64), 0..80),
+            operations in proptest::collection::vec((0..3, 0..6_u64, 0..4_u64, 0..6_u64), 0..80),
         ) {
             let (mut deadlines, mut model) = (Deadlines::default(), BTreeSet::new());
-            for (adds, at, id) in operations {
-                let key = (Instant::from_nanos(at), ConnectionId(id));
-                if !adds {
-                    deadlines.remove(key);
-                    model.remove(&key);
-                } else if model.insert(key) {
-                    deadlines.insert(key);
+            for (operation, at, id, to) in operations {
+                let key = |at| (Instant::from_nanos(at), ConnectionId(id));
+                let (from, to) = (key(at), key(to));
+                match operation {
+                    0 => {
+                        deadlines.remove(from);
+                        model.remove(&from);
+                    }
+                    1 => {
+                        if model.insert(from) {
+                            deadlines.insert(from);
+                        }
+                    }
+                    _ => {
+                        let is_there = model.remove(&from);
+                        if model.insert(to) {
+                            deadlines.replace(is_there.then_some(from), Some(to));
+                        } else if is_there {
+                            deadlines.replace(Some(from), None);
+                        }
+                    }
                 }
                 prop_assert_eq!(deadlines.first(), model.first().copied());
             }

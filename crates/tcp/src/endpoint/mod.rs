@@ -440,15 +440,13 @@ impl Endpoint {
                 return Some(syn_ack);
             }
         }
-        while let Some(id) = self.table.next_active() {
-            let Some(entry) = self.table.get_mut(id) else {
-                continue;
-            };
+        while let Some((id, entry)) = self.table.first_active() {
             if let Some(transmit) = entry.connection.poll_transmit(now, batch) {
                 let peer = entry.tuple.peer;
-                self.table.activate(id);
+                self.table.pass_turn();
                 return Some((peer, transmit));
             }
+            self.table.deactivate_first();
             self.settle(now, id);
         }
         None

@@ -65,6 +65,8 @@ pub(super) struct Entry {
     ready: bool,
     /// Its key in `deadlines`: not after its real deadline.
     armed: Option<Instant>,
+    /// Its real deadline, unless it is in `active`.
+    deadline: Option<Instant>,
     /// What it was found to hold when it was last looked at, bytes.
     charged: usize,
 }
@@ -140,6 +142,7 @@ impl Table {
             active: false,
             ready: false,
             armed: None,
+            deadline: None,
             charged: 0,
         });
         let previous = self.routes.insert(tuple, id);
@@ -149,7 +152,7 @@ impl Table {
         id
     }
 
-    /// Takes account of what a connection holds now.
+    /// Takes account of what a connection holds now, and of its deadline.
     #[inline]
     pub(super) fn charge(&mut self, id: ConnectionId) {
         let Some(entry) = self.get_mut(id) else {
@@ -157,6 +160,7 @@ impl Table {
         };
         let (before, now) = (entry.charged, entry.connection.memory() + OVERHEAD);
         entry.charged = now;
+        entry.deadline = entry.connection.poll_timeout();
         self.memory = self.memory - before + now;
     }
 
@@ -252,15 +256,33 @@ impl Table {
         }
     }
 
-    /// Takes the connection whose turn it is out of the queue.
+    /// The connection whose turn it is. It stays active until [`Table::deactivate_first`].
     #[inline]
-    pub(super) fn next_active(&mut self) -> Option<ConnectionId> {
-        loop {
-            let id = self.active.pop_front()?;
-            if let Some(entry) = self.get_mut(id) {
-                entry.active = false;
-                return Some(id);
-            }
+    pub(super) fn first_active(&mut self) -> Option<(ConnectionId, &mut Entry)> {
+        while let Some(first) = self.active.front()
+            && self.get(*first).is_none()
+        {
+            self.active.pop_front();
+        }
+        let id = *self.active.front()?;
+        self.get_mut(id).map(|entry| (id, entry))
+    }
+
+    /// The connection whose turn it was has sent: the others come first now.
+    #[inline]
+    pub(super) fn pass_turn(&mut self) {
+        if self.active.len() > 1 {
+            self.active.rotate_left(1);
+        }
+    }
+
+    /// The connection whose turn it is has nothing more to send.
+    #[inline]
+    pub(super) fn deactivate_first(&mut self) {
+        if let Some(id) = self.active.pop_front()
+            && let Some(entry) = self.get_mut(id)
+        {
+            entry.active = false;
         }
     }
 
@@ -311,9 +333,7 @@ impl Table {
         }
         loop {
             let (armed, id) = self.deadlines.first()?;
-            let deadline = self
-                .get(id)
-                .and_then(|entry| entry.connection.poll_timeout());
+            let deadline = self.get(id).and_then(Entry::settled_deadline);
             if deadline == Some(armed) {
                 return deadline;
             }
@@ -341,13 +361,10 @@ impl Table {
         }
     }
 
+    #[inline]
     fn rearm(&mut self, id: ConnectionId, from: Option<Instant>, to: Option<Instant>) {
-        if let Some(from) = from {
-            self.deadlines.remove((from, id));
-        }
-        if let Some(to) = to {
-            self.deadlines.insert((to, id));
-        }
+        let key = |at| (at, id);
+        self.deadlines.replace(from.map(key), to.map(key));
         if let Some(entry) = self.get_mut(id) {
             entry.armed = to;
         }
@@ -363,6 +380,17 @@ impl Entry {
         self.connection.state() == State::Closed
     }
 
+    /// When its timers want to run, as was found when it was looked at last.
+    #[inline]
+    fn settled_deadline(&self) -> Option<Instant> {
+        debug_assert_eq!(
+            self.deadline,
+            self.connection.poll_timeout(),
+            "a connection that was used is active"
+        );
+        self.deadline
+    }
+
     /// It has an application, and events that this does not know of.
     #[inline]
     fn is_to_announce(&self) -> bool {
@@ -371,8 +399,9 @@ impl Entry {
 
     /// Its key among the deadlines and what the key has to be, where that must be changed now.
     #[inline]
-    fn moved_deadline(&self) -> Option<(Option<Instant>, Option<Instant>)> {
-        let (armed, deadline) = (self.armed, self.connection.poll_timeout());
+    fn moved_deadline(&mut self) -> Option<(Option<Instant>, Option<Instant>)> {
+        self.deadline = self.connection.poll_timeout();
+        let (armed, deadline) = (self.armed, self.deadline);
         let moved = match (armed, deadline) {
             (Some(armed), Some(deadline)) => deadline < armed,
             (None, Some(_)) => true,

@@ -442,7 +442,7 @@ impl LossRecovery {
 
     /// How long a probe waits from now; see [`TailLossProbe::timeout`].
     #[inline]
-    pub(crate) fn probe_timeout(&self, smoothed: Option<Duration>, held_back: HeldBack) -> Nanos {
+    pub(crate) fn probe_timeout(&self, smoothed: Option<Nanos>, held_back: HeldBack) -> Nanos {
         self.tlp.timeout(smoothed, held_back)
     }
 

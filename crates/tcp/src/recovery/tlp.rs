@@ -72,11 +72,11 @@ impl TailLossProbe {
     /// The probe timeout from now (RFC 8985 §7.2), with WCDelAckT where acknowledgements are held
     /// back. Reports by the clock wait no longer than they have lately.
     #[inline]
-    pub(crate) fn timeout(&self, smoothed: Option<Duration>, held_back: HeldBack) -> Nanos {
+    pub(crate) fn timeout(&self, smoothed: Option<Nanos>, held_back: HeldBack) -> Nanos {
         let Some(smoothed) = smoothed else {
             return INITIAL;
         };
-        let two = Nanos::from(smoothed) * 2;
+        let two = smoothed * 2;
         match (held_back, self.answer.get()) {
             (HeldBack::No, _) => two,
             (HeldBack::Remainder(delay), _) => two + delay.into(),
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_probe_waits_for_reports_as_long_as_they_took() {
         let mut probe = TailLossProbe::new();
-        let wait = |probe: &TailLossProbe| probe.timeout(Some(ms(20)), BY_THE_CLOCK);
+        let wait = |probe: &TailLossProbe| probe.timeout(Some(ms(20).into()), BY_THE_CLOCK);
         // Nothing is known: as long as a remainder may be held back.
         assert_eq!(wait(&probe), ms(80).into());
         // Reports come at once, after a period, and from a host that wakes late.
@@ -197,7 +197,7 @@ mod tests {
     fn a_remainder_is_granted_the_longest_delay_whatever_reports_took() {
         let mut probe = TailLossProbe::new();
         probe.on_answer(ms(20).into());
-        let smoothed = Some(ms(20));
+        let smoothed = Some(ms(20).into());
         assert_eq!(
             probe.timeout(smoothed, HeldBack::Remainder(ms(40))),
             ms(80).into()

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use tack_base::filter::WindowedMin;
-use tack_base::time::nanos;
+use tack_base::time::{Nanos, nanos};
 use tack_base::{Instant, StreamOffset};
 
 /// Window of the minimum filter: long enough to see an empty queue now and then, short enough to
@@ -19,19 +19,20 @@ enum Repairs {
     Doubted(Option<u32>),
 }
 
-/// RTT estimator of one connection.
+/// RTT estimator of one connection. It is asked and told several times for each segment: inside,
+/// times are [`Nanos`].
 #[derive(Debug)]
 pub(crate) struct RttEstimator {
-    smoothed: Option<Duration>,
-    variation: Duration,
+    smoothed: Option<Nanos>,
+    variation: Nanos,
     min: WindowedMin<u64>,
     /// The shortest round trip ever.
     least: Option<Duration>,
-    initial_rto: Duration,
+    initial_rto: Nanos,
     /// What the peer stated, before there was a sample.
-    stated: Option<Duration>,
-    min_rto: Duration,
-    max_rto: Duration,
+    stated: Option<Nanos>,
+    min_rto: Nanos,
+    max_rto: Nanos,
     /// Timeouts in a row without a sample of new data: each doubles the timeout.
     backoff: u32,
     /// SND.UNA when the timeout was last doubled.
@@ -39,7 +40,7 @@ pub(crate) struct RttEstimator {
     /// What answers to retransmissions looked like since the last sample.
     repairs: Repairs,
     /// Variation measured over the running round trip, as its maximum (see `sample`).
-    round_max_deviation: Duration,
+    round_max_deviation: Nanos,
     round_end: StreamOffset,
 }
 
@@ -48,17 +49,17 @@ impl RttEstimator {
     pub(crate) fn new(initial_rto: Duration, min_rto: Duration, max_rto: Duration) -> Self {
         Self {
             smoothed: None,
-            variation: Duration::ZERO,
+            variation: Nanos::ZERO,
             min: WindowedMin::new(nanos(MIN_WINDOW)),
             least: None,
-            initial_rto,
+            initial_rto: initial_rto.into(),
             stated: None,
-            min_rto,
-            max_rto,
+            min_rto: min_rto.into(),
+            max_rto: max_rto.into(),
             backoff: 0,
             backed_off_at: StreamOffset::SYN,
             repairs: Repairs::Believed,
-            round_max_deviation: Duration::ZERO,
+            round_max_deviation: Nanos::ZERO,
             round_end: StreamOffset::SYN,
         }
     }
@@ -97,26 +98,24 @@ impl RttEstimator {
             self.backoff = 0;
             self.repairs = Repairs::Believed;
         }
+        let smooth = Nanos::from(smooth);
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(smooth);
             self.variation = smooth / 2;
             self.round_end = snd_nxt;
             return;
         };
-        let deviation = smoothed.abs_diff(smooth);
-        self.smoothed = Some(Duration::from_nanos(
-            (nanos(smoothed) * 7 + nanos(smooth)) / 8,
-        ));
-        let step = Duration::from_nanos((nanos(self.variation) * 3 + nanos(deviation)) / 4);
+        let deviation = Nanos(smoothed.0.abs_diff(smooth.0));
+        self.smoothed = Some((smoothed * 7 + smooth) / 8);
+        let step = (self.variation * 3 + deviation) / 4;
         self.variation = self.variation.max(step);
         self.round_max_deviation = self.round_max_deviation.max(deviation);
         if snd_una > self.round_end {
             let target = self.round_max_deviation;
             if target < self.variation {
-                self.variation =
-                    Duration::from_nanos((nanos(self.variation) * 3 + nanos(target)) / 4);
+                self.variation = (self.variation * 3 + target) / 4;
             }
-            self.round_max_deviation = Duration::ZERO;
+            self.round_max_deviation = Nanos::ZERO;
             self.round_end = snd_nxt;
         }
     }
@@ -126,7 +125,7 @@ impl RttEstimator {
     /// and it makes the timeout no longer.
     pub(crate) fn on_stated(&mut self, round_trip: Duration) {
         if self.smoothed.is_none() {
-            self.stated = Some(round_trip);
+            self.stated = Some(round_trip.into());
         }
     }
 
@@ -155,11 +154,11 @@ impl RttEstimator {
         snd_una: StreamOffset,
         snd_nxt: StreamOffset,
     ) {
-        let most = self.base_rto() * 2;
         let (backoff, repairs) = (self.backoff, self.repairs);
         if backoff == 0 {
             return self.sample(now, smooth, fastest, snd_una, snd_nxt);
         }
+        let most = self.base_rto() * 2;
         self.sample(now, smooth.min(most), fastest, snd_una, snd_nxt);
         if fastest > most {
             (self.backoff, self.repairs) = (backoff, repairs);
@@ -226,25 +225,34 @@ impl RttEstimator {
     /// The SYN was lost: RFC 6298 §5.7 starts data with at least three seconds until there is a
     /// sample.
     pub(crate) fn on_syn_timeout(&mut self) {
-        self.initial_rto = self.initial_rto.max(Duration::from_secs(3));
+        self.initial_rto = self.initial_rto.max(Duration::from_secs(3).into());
     }
 
     /// The timeout in force, backing off included.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
-        self.base_rto()
-            .saturating_mul(1 << self.backoff)
-            .min(self.max_rto)
+        self.timeout().into()
+    }
+
+    /// As [`Self::rto`], for the per-segment path.
+    #[inline]
+    pub(crate) fn timeout(&self) -> Nanos {
+        (self.base() * (1 << self.backoff)).min(self.max_rto)
     }
 
     /// The timeout without backing off.
     #[inline]
     pub(crate) fn base_rto(&self) -> Duration {
+        self.base().into()
+    }
+
+    #[inline]
+    fn base(&self) -> Nanos {
         match self.smoothed {
             // RFC 6298 §2.2, with what the peer measured.
-            None => self.stated.map_or(self.initial_rto, |stated| {
-                self.initial_rto.min(stated.saturating_mul(3))
-            }),
+            None => self
+                .stated
+                .map_or(self.initial_rto, |stated| self.initial_rto.min(stated * 3)),
             Some(smoothed) => smoothed + (self.variation * 4).max(self.min_rto),
         }
         .max(self.min_rto)
@@ -253,12 +261,18 @@ impl RttEstimator {
     /// SRTT.
     #[inline]
     pub(crate) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed.map(Duration::from)
+    }
+
+    /// SRTT, for the per-segment path.
+    #[inline]
+    pub(crate) fn smoothed_nanos(&self) -> Option<Nanos> {
         self.smoothed
     }
 
     /// RTTVAR.
     pub(crate) fn variation(&self) -> Option<Duration> {
-        self.smoothed.map(|_| self.variation)
+        self.smoothed.map(|_| self.variation.into())
     }
 
     /// The shortest round trip since the connection began: nothing was ever answered sooner.

@@ -36,12 +36,7 @@ impl Connection {
         // count of segments, so is what fills a window of fewer: nothing follows until it answers.
         // A larger one brings the count together by itself; a push would draw an acknowledgement
         // for the segment, which lets out one that fills the window again, and so on.
-        let limit = self.flight_limit();
-        let count = u64::from(self.feedback.contract().least_segments);
-        let fills_window = self.feedback.contract().max_segments > 2
-            && limit < count * self.max_payload()
-            && self.bytes_in_flight() + self.max_payload() > limit;
-        if data.start < end && (data.end == end || fills_window) {
+        if data.start < end && (data.end == end || self.fills_window_below_count()) {
             flags = flags.with(Flags::PSH);
         }
         let mut header = self.header(now, flags);
@@ -50,6 +45,18 @@ impl Connection {
         self.on_ack_sent(now, Carried::OnData);
         let (a, b) = self.queue.slices(data);
         append(batch, &header, a, b);
+    }
+
+    /// What is in flight fills a window of fewer segments than the peer waits for.
+    #[inline]
+    fn fills_window_below_count(&self) -> bool {
+        let contract = self.feedback.contract();
+        if contract.max_segments <= 2 {
+            return false;
+        }
+        let (limit, segment) = (self.flight_limit(), self.max_payload());
+        limit < u64::from(contract.least_segments) * segment
+            && self.bytes_in_flight() + segment > limit
     }
 
     /// Header of any segment of a synchronised connection: acknowledges everything, announces the
