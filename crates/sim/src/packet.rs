@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::Bytes;
 use tack_base::Instant;
 use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
+use tack_wire::segment::HEADER_LEN;
+use tack_wire::tack::FEEDBACK_LEN;
 use tack_wire::{Ecn, Segment, ip};
 use tack_wlan::{AccessCategory, Class};
 
@@ -251,14 +253,14 @@ impl Packet {
 
     /// True for a segment whose payload, if any, is the lists of a TACK report: outside the
     /// sequence space.
+    #[inline]
     pub fn is_tack_feedback(&self) -> bool {
-        Segment::parse(self.transport()).is_ok_and(|segment| {
-            segment
-                .header
-                .options
-                .tack
-                .is_some_and(|option| option.is_feedback())
-        })
+        // Such an option is longer than those of data: only what may have it is parsed.
+        self.transport().len() >= HEADER_LEN + FEEDBACK_LEN
+            && Segment::parse(self.transport()).is_ok_and(|segment| {
+                let tack = segment.header.options.tack;
+                tack.is_some_and(|option| option.is_feedback())
+            })
     }
 
     /// True for an acknowledgement of a UDP flow: it comes from the port that the flow's datagrams

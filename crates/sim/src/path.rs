@@ -12,6 +12,7 @@
 //! 7. the delay of the packet's flow, where it has one of its own.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 
 use tack_base::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::impair::mark::{Mark, MarkConfig};
 use crate::impair::middlebox::{Middlebox, MiddleboxConfig};
 use crate::impair::order::{Order, OrderConfig};
 use crate::impair::outage::{Blackout, Suspension, SuspensionConfig};
-use crate::link::{Bottleneck, BottleneckConfig, Bound, LinkRate};
+use crate::link::{Bottleneck, BottleneckConfig, Bound, Full, LinkRate};
 use crate::packet::Packet;
 
 /// Settings of one direction.
@@ -107,6 +108,8 @@ pub struct Path {
     blackouts: Vec<Blackout>,
     suspension: Option<Suspension>,
     largest: usize,
+    /// There is more than rate, delay and queue.
+    has_faults: bool,
     /// On the way, in order of arrival.
     in_order: VecDeque<(Instant, Packet)>,
     /// On the way with extra delay (reordered, or of a flow with a delay of its own), by arrival
@@ -114,6 +117,8 @@ pub struct Path {
     late: BTreeMap<(Instant, u64), Packet>,
     /// When the next packet arrives: asked for more often than it changes.
     next: Option<Instant>,
+    /// It has changed since [`Path::poll_change`] last told.
+    has_changed: bool,
     counters: PathCounters,
 }
 
@@ -136,6 +141,8 @@ impl Path {
             in_order: VecDeque::new(),
             late: BTreeMap::new(),
             next: None,
+            has_changed: false,
+            has_faults: *config != without_faults(config),
             counters: PathCounters::default(),
         }
     }
@@ -149,10 +156,23 @@ impl Path {
     /// A packet enters at `now`, which never goes back, and takes longer than others by `beyond`
     /// once it has passed all that is in the way. Packets with the same `beyond` keep their
     /// order among each other.
-    pub fn send_delayed(&mut self, now: Instant, mut packet: Packet, beyond: Duration) {
+    pub fn send_delayed(&mut self, now: Instant, packet: Packet, beyond: Duration) {
         let len = packet.len();
         self.counters.packets += 1;
         self.counters.bytes += len as u64;
+        if self.has_faults {
+            self.send_with_faults(now, packet, beyond);
+            return;
+        }
+        match self.bottleneck.enqueue(now, len) {
+            Ok(arrival) => self.deliver(arrival + beyond, !beyond.is_zero(), packet),
+            Err(Full) => self.counters.queue_drops += 1,
+        }
+    }
+
+    /// The steps of a packet that the direction may do something to.
+    fn send_with_faults(&mut self, now: Instant, mut packet: Packet, beyond: Duration) {
+        let len = packet.len();
         if self.blackouts.iter().any(|blackout| blackout.covers(now)) {
             self.counters.blacked_out += 1;
             return;
@@ -227,6 +247,12 @@ impl Path {
         self.next
     }
 
+    /// When the next packet arrives, if that may have changed since this was last asked.
+    #[inline]
+    pub(crate) fn poll_change(&mut self) -> Option<Option<Instant>> {
+        mem::take(&mut self.has_changed).then_some(self.next)
+    }
+
     /// Finds the packet that arrives next.
     #[inline]
     fn look(&mut self) {
@@ -237,6 +263,7 @@ impl Path {
             let late = self.late.first_key_value().map(|((at, _), _)| *at);
             in_order.into_iter().chain(late).min()
         };
+        self.has_changed = true;
     }
 
     /// The next packet that has arrived by `now`.
@@ -275,6 +302,12 @@ impl Path {
             ..self.counters
         }
     }
+}
+
+/// The same rate, delay and queue alone.
+fn without_faults(config: &PathConfig) -> PathConfig {
+    let BottleneckConfig { rate, delay, queue } = config.bottleneck.clone();
+    PathConfig::new(rate, delay, queue)
 }
 
 #[cfg(test)]

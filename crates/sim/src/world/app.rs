@@ -60,12 +60,9 @@ impl End {
             return Ok(0);
         }
         let before = self.read;
-        loop {
+        while connection.readable() > 0 {
             let (first, second) = connection.peek();
             let len = first.len() + second.len();
-            if len == 0 {
-                break;
-            }
             let right = self.incoming.matches(self.read, first)
                 && self
                     .incoming

@@ -8,43 +8,60 @@ use tack_tcp::Stats;
 
 /// Values by count, to two significant digits. Memory grows with the largest value, to 35 kB.
 #[derive(Clone, Debug)]
-pub(super) struct Percentiles(Histogram<u64>);
+pub(super) struct Percentiles {
+    /// Values above zero.
+    positive: Histogram<u64>,
+    /// How many are zero: most, where the value is what waits for a gap to close.
+    zeros: u64,
+}
 
 /// Larger values count as this.
 const LARGEST: u64 = 1 << 40;
 
 impl Percentiles {
     pub(super) fn new() -> Self {
-        Self(Histogram::new(2).expect("two significant digits are possible"))
+        Self {
+            positive: Histogram::new(2).expect("two significant digits are possible"),
+            zeros: 0,
+        }
     }
 
     #[inline]
     pub(super) fn record(&mut self, value: u64) {
-        let recorded = self.0.record(value.min(LARGEST));
+        if value == 0 {
+            self.zeros += 1;
+            return;
+        }
+        let recorded = self.positive.record(value.min(LARGEST));
         debug_assert!(recorded.is_ok(), "the histogram grows as needed");
     }
 
     /// The value that this share of all values does not exceed; `None` without values.
     pub(super) fn quantile(&self, share: f64) -> Option<u64> {
-        (!self.0.is_empty()).then(|| self.0.value_at_quantile(share))
+        let mut all = self.positive.clone();
+        let recorded = all.record_n(0, self.zeros);
+        debug_assert!(recorded.is_ok(), "zero is within each histogram");
+        (!all.is_empty()).then(|| all.value_at_quantile(share))
     }
 
     pub(super) fn max(&self) -> u64 {
-        self.0.max()
+        self.positive.max()
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.0.len()
+        self.positive.len() + self.zeros
     }
 
     /// Adds all values of another one.
     pub(super) fn add(&mut self, other: &Self) {
-        let added = self.0.add(&other.0);
+        let added = self.positive.add(&other.positive);
         debug_assert!(added.is_ok(), "the histogram grows as needed");
+        self.zeros += other.zeros;
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.reset();
+        self.positive.reset();
+        self.zeros = 0;
     }
 }
 
@@ -129,10 +146,28 @@ mod tests {
         for value in 0..=1_000 {
             percentiles.record(value);
         }
-        assert!(percentiles.0.len() == 1_001 && percentiles.0.distinct_values() < 1_000);
+        assert!(percentiles.count() == 1_001 && percentiles.positive.distinct_values() < 1_000);
         assert_eq!(percentiles.quantile(0.5), Some(501));
         percentiles.record(u64::MAX);
         assert!(percentiles.max() >= LARGEST);
-        assert!(percentiles.0.distinct_values() < 5_000);
+        assert!(percentiles.positive.distinct_values() < 5_000);
+    }
+
+    #[test]
+    fn zeros_count_as_other_values_do() {
+        let (mut percentiles, mut other) = (Percentiles::new(), Percentiles::new());
+        for value in [0, 0, 0, 7] {
+            percentiles.record(value);
+        }
+        assert_eq!(percentiles.quantile(0.75), Some(0));
+        assert_eq!(percentiles.quantile(0.76), Some(7));
+        for value in [0, 9] {
+            other.record(value);
+        }
+        percentiles.add(&other);
+        assert_eq!((percentiles.count(), percentiles.max()), (6, 9));
+        assert_eq!(percentiles.quantile(0.66), Some(0));
+        percentiles.clear();
+        assert_eq!(percentiles.quantile(0.5), None);
     }
 }

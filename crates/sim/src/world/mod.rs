@@ -40,6 +40,12 @@ pub use network::{Arrival, Network};
 pub use observers::{Checks, Observers};
 pub(crate) use ports::flow_of;
 
+/// Out of line: what only asks whether it is needed stays short.
+#[inline(never)]
+fn expect_arrival(kernel: &mut Kernel<Event>, slot: Slot, next: Option<Instant>) {
+    kernel.set(slot, next);
+}
+
 /// Why a run has no report.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -118,10 +124,13 @@ struct World<'a, 'o> {
     network: Network,
     /// The next arrival from each path.
     arrivals: [Slot; 2],
-    /// The next thing in the wireless network.
-    wireless: Slot,
-    /// When each path has room again for the saturating flows that send into it.
-    fills: [Slot; 2],
+    /// The next thing in the wireless network, where there is one.
+    wireless: Option<Slot>,
+    /// What is next there may be something else since its slot was set.
+    wireless_moved: bool,
+    /// When each path has room again for the saturating flows that send into it; none without
+    /// datagrams.
+    fills: Vec<Slot>,
     /// The next timer of each host.
     wakes: Vec<Slot>,
     /// Saturating flows, all of which wait for room: in a radio's queue or in the path, by host
@@ -140,10 +149,6 @@ struct World<'a, 'o> {
 impl<'a, 'o> World<'a, 'o> {
     fn new(scenario: &Scenario, seed: u64, observers: &'a mut Observers<'o>) -> Self {
         let wired = &scenario.wired;
-        let mut kernel = Kernel::default();
-        let arrivals = [0, 1].map(|direction| kernel.slot(Event::Arrival(direction)));
-        let wireless = kernel.slot(Event::Wireless);
-        let fills = [0, 1].map(|host| kernel.slot(Event::Fill(host)));
         let near_end = match &scenario.wlan {
             None => vec![Party::Client],
             Some(wlan) => (0..wlan.world.stations).map(Party::Station).collect(),
@@ -155,12 +160,19 @@ impl<'a, 'o> World<'a, 'o> {
                     .map(|party| Host::new(party, wired.client, seed)),
             )
             .collect();
+        let flows = Flows::new(&scenario.flows, hosts.len(), seed);
+        let mut kernel = Kernel::default();
+        let arrivals = [0, 1].map(|direction| kernel.slot(Event::Arrival(direction)));
+        let wireless = (scenario.wlan.as_ref()).map(|_| kernel.slot(Event::Wireless));
+        let filled = if flows.has_udp() { 2 } else { 0 };
+        let fills = (0..filled)
+            .map(|host| kernel.slot(Event::Fill(host)))
+            .collect();
         let wakes = (0..hosts.len())
             .map(|host| kernel.slot(Event::Wake(host)))
             .collect();
         let captures = observers.list.iter().any(|observer| observer.wants_radio());
         let capture = if captures { Capture::On } else { Capture::Off };
-        let flows = Flows::new(&scenario.flows, hosts.len(), seed);
         let mut network = Network::new(scenario, seed, capture).with_flow_delays(&scenario.flows);
         if !captures && !flows.has_udp() {
             network = network.with_deliveries_only();
@@ -173,6 +185,7 @@ impl<'a, 'o> World<'a, 'o> {
             network,
             arrivals,
             wireless,
+            wireless_moved: false,
             fills,
             wakes,
             checksum_drops: 0,
@@ -197,6 +210,7 @@ impl<'a, 'o> World<'a, 'o> {
             observer.on_start(scenario);
         }
         self.expect();
+        self.expect_wireless();
         self.kernel.schedule(self.warmup, Event::Warm);
         for (at, event) in self.flows.agenda() {
             self.kernel.schedule(at, event);
@@ -209,6 +223,7 @@ impl<'a, 'o> World<'a, 'o> {
         }
         while let Some((now, event)) = self.kernel.next(self.end) {
             self.handle(now, event)?;
+            self.expect_wireless();
             if self.is_stopped() {
                 return Ok(Ended::Stopped);
             }
@@ -273,15 +288,27 @@ impl<'a, 'o> World<'a, 'o> {
         Ok(())
     }
 
-    /// Makes sure that what comes next on the links is met when it happens.
-    #[inline]
+    /// Makes sure that what comes next on the links is met when it happens: as soon as it is known,
+    /// because of two things at one instant the one that was set first happens first.
+    #[inline(always)]
     fn expect(&mut self) {
-        for (path, slot) in self.network.paths.iter().zip(self.arrivals) {
-            self.kernel.set(slot, path.next_arrival());
+        self.wireless_moved = true;
+        for (path, slot) in self.network.paths.iter_mut().zip(self.arrivals) {
+            // Asked several times for each packet, and it has seldom changed.
+            if let Some(next) = path.poll_change() {
+                expect_arrival(&mut self.kernel, slot, next);
+            }
         }
-        if self.network.wireless.is_some() {
-            let next = self.network.next_wireless();
-            self.kernel.set_last(self.wireless, next);
+    }
+
+    /// As [`World::expect`], of the wireless network. It comes last at its instant whenever it was
+    /// set: once after each event is enough.
+    #[inline]
+    fn expect_wireless(&mut self) {
+        if let Some(slot) = self.wireless
+            && std::mem::take(&mut self.wireless_moved)
+        {
+            self.kernel.set_last(slot, self.network.next_wireless());
         }
     }
 

@@ -259,17 +259,18 @@ impl Network {
     /// When there is no such host.
     #[inline]
     pub fn send(&mut self, now: Instant, host: usize, packet: Packet) {
-        let is_held = !self.beyond(&packet).is_zero();
+        let beyond = self.beyond(&packet);
         match &mut self.wireless {
             Some(wireless) if host > 0 => {
-                let to = match host_at(packet.dst()) {
-                    // What is to be held goes no farther by itself.
-                    _ if is_held => NodeId::AP,
-                    host => node(host),
+                // What is to be held goes no farther by itself.
+                let to = if beyond.is_zero() {
+                    node(host_at(packet.dst()))
+                } else {
+                    NodeId::AP
                 };
                 enter(wireless, now, (NodeId(host as u16), to), packet);
             }
-            _ => self.enter_path(now, host, packet),
+            _ => self.paths[host].send_delayed(now, packet, beyond),
         }
     }
 

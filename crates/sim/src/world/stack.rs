@@ -13,6 +13,7 @@ use crate::observe::Passing;
 use crate::packet::Packet;
 
 impl World<'_, '_> {
+    #[inline]
     pub(super) fn arrive(
         &mut self,
         now: Instant,
@@ -47,6 +48,7 @@ impl World<'_, '_> {
         }
     }
 
+    #[inline]
     fn process_segment(
         &mut self,
         now: Instant,
@@ -198,6 +200,7 @@ impl World<'_, '_> {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn see(&mut self, now: Instant, host: usize, passing: Passing, packet: &Packet) {
         let who = (host, self.hosts[host].party());
         observe(now, who, passing, packet, &mut self.hash, self.observers);

@@ -3,8 +3,6 @@
 use tack_base::Instant;
 use tack_base::time::Nanos;
 use tack_tcp::trace::{TraceDetail, TraceEvent};
-use tack_wire::segment::HEADER_LEN;
-use tack_wire::tack::LOSS_LEN;
 use tack_wire::{Flags, Header, Segment};
 
 use super::check::{self, WireObserver};
@@ -89,11 +87,7 @@ impl Flows {
             return Ok(());
         };
         let mut payload = packet.payload.len();
-        // A report with lists has longer options than data; only what may be one is parsed.
-        if payload > 0
-            && transport.len() >= HEADER_LEN + LOSS_LEN
-            && Segment::parse(transport).is_ok_and(|segment| is_feedback(&segment.header))
-        {
+        if payload > 0 && packet.is_tack_feedback() {
             payload = 0;
         }
         let len = sequence_len(flags, payload);

@@ -31,6 +31,8 @@ pub const VERSION: u8 = 2;
 const SYN_LEN: usize = 7;
 const DATA_LEN: usize = 12;
 const SYNC_LEN: usize = 20;
+/// Length of the shortest option that is feedback ([`TackOption::is_feedback`]), bytes.
+pub const FEEDBACK_LEN: usize = SYNC_LEN;
 /// Length of the shortest option that may come with lists, bytes.
 pub const LOSS_LEN: usize = 32;
 const REPORT_LEN: usize = 40;

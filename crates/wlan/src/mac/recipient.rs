@@ -97,6 +97,7 @@ impl<M> Recipient<M> {
 
     /// As [`Recipient::receive`], of a frame that may come again: without agreement it is released
     /// at once, unless it is a retry of the last one (§10.3.2.14).
+    #[inline]
     pub fn receive_mpdu(
         &mut self,
         now: Instant,
@@ -125,6 +126,7 @@ impl<M> Recipient<M> {
 
     /// An MPDU came at `now`. Releases what is in order now. Says whether the MPDU was new, and not
     /// before the window.
+    #[inline]
     pub fn receive(
         &mut self,
         now: Instant,
@@ -145,8 +147,10 @@ impl<M> Recipient<M> {
         if offset == 0 {
             release(msdu);
             self.next = seq_add(self.next, 1);
-            self.waiting.pop_front();
-            self.release_ready(&mut release);
+            // The place of this one, and behind it what waited for it.
+            if self.waiting.pop_front().is_some() {
+                self.release_ready(&mut release);
+            }
             return true;
         }
         let offset = usize::from(offset);

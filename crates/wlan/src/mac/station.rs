@@ -215,6 +215,7 @@ impl<M: Clone> Station<M> {
         self.push(now, to, msdu)
     }
 
+    #[inline]
     fn push(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let function = self.function(msdu.category);
         match self.queues[function].push(to, msdu) {

@@ -228,6 +228,7 @@ impl<M: Clone> World<M> {
     }
 
     /// A packet comes to the queue of radio `at`.
+    #[inline(always)]
     fn enter(&mut self, at: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let to = if at == NodeId::AP {
             msdu.dst
@@ -238,6 +239,7 @@ impl<M: Clone> World<M> {
     }
 
     /// A packet comes to the queue of radio `at` for receiver `to`.
+    #[inline(always)]
     fn put(&mut self, at: NodeId, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let now = self.now;
         self.accounts.advance(self.now, &self.air.moment());

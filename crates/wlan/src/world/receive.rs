@@ -1,12 +1,40 @@
 //! What a receiver makes of a PPDU: frame by frame, as they end.
 
+use alloc::vec::Vec;
+
 use tack_base::Instant;
 
 use super::air::InFlight;
+use super::host::Hosts;
 use super::{Delivery, HostInterrupt, World};
 use crate::frame::{Data, Frame, Msdu, NodeId, Ppdu, len};
 use crate::mac::station::Station;
 use crate::phy::Mode;
+
+/// Where the packets go that a radio releases.
+struct Outlet<'a, M> {
+    /// The radio.
+    at: NodeId,
+    /// Radios of the network itself.
+    members: u16,
+    /// From when on the host can hear of them.
+    ready: Instant,
+    hosts: &'a mut Hosts<M>,
+    relayed: &'a mut Vec<Msdu<M>>,
+}
+
+impl<M> Outlet<'_, M> {
+    /// A packet leaves the radio: for its host, or at the access point for another station.
+    #[inline]
+    fn pass(&mut self, msdu: Msdu<M>) {
+        let at = self.at;
+        if msdu.dst != at && at == NodeId::AP && msdu.dst.0 < self.members {
+            self.relayed.push(msdu);
+        } else if msdu.payload.is_some() {
+            self.hosts.deliver(self.ready, Delivery { at, msdu });
+        }
+    }
+}
 
 impl<M: Clone> World<M> {
     /// Whether `at` could read a PPDU it was locked on to, or a part of it.
@@ -118,8 +146,8 @@ impl<M: Clone> World<M> {
                 self.stations[receiver].on_data_header(known, from, data, arriving.index);
             }
             if let Some(mpdu) = data.mpdus.get_mut(arriving.index) {
-                self.take_in(receiver, |station, deliver| {
-                    station.receive_mpdu(now, from, mpdu, deliver);
+                self.take_in(receiver, |station, mut outlet| {
+                    station.receive_mpdu(now, from, mpdu, |msdu| outlet.pass(msdu));
                 });
             }
             if self.hack.is_on() {
@@ -134,8 +162,8 @@ impl<M: Clone> World<M> {
     /// A radio takes a control frame that is for it.
     pub(super) fn hand_over(&mut self, now: Instant, at: usize, ppdu: &Ppdu<M>) {
         if !matches!(ppdu.frame, Frame::Data(_)) {
-            self.take_in(at, |station, deliver| {
-                station.receive_control(now, ppdu, deliver);
+            self.take_in(at, |station, mut outlet| {
+                station.receive_control(now, ppdu, |msdu| outlet.pass(msdu));
             });
             self.deliver_rebuilt(ppdu.from, at);
         }
@@ -149,7 +177,7 @@ impl<M: Clone> World<M> {
         while let Some(mut ack) = self.stations[at].poll_rebuilt() {
             let original = self.stations[from.index()].original(to, ack.msn).cloned();
             self.stations[at].compare_rebuilt(&mut ack, original.as_ref());
-            self.take_in(at, |_, deliver| deliver(ack.msdu));
+            self.take_in(at, |_, mut outlet| outlet.pass(ack.msdu));
         }
     }
 
@@ -157,38 +185,30 @@ impl<M: Clone> World<M> {
     pub(super) fn release_overdue(&mut self, at: usize) {
         let now = self.now;
         if self.stations[at].holds_overdue(now) {
-            self.take_in(at, |station, deliver| station.release_overdue(now, deliver));
+            self.take_in(at, |station, mut outlet| {
+                station.release_overdue(now, |msdu| outlet.pass(msdu));
+            });
         }
     }
 
     /// Lets a radio receive; what it releases goes on to where it shall leave.
     #[inline]
-    fn take_in(
-        &mut self,
-        at: usize,
-        receive: impl FnOnce(&mut Station<M>, &mut dyn FnMut(Msdu<M>)),
-    ) {
-        let Self {
-            stations,
-            hosts,
-            members,
-            now,
-            ready,
-            relayed,
-            ..
-        } = self;
-        let at_id = NodeId(at as u16);
-        receive(&mut stations[at], &mut |msdu| {
-            if msdu.dst != at_id && at_id == NodeId::AP && msdu.dst.0 < *members {
-                relayed.push(msdu);
-            } else if msdu.payload.is_some() {
-                let ready = (*ready).max(*now);
-                hosts.deliver(ready, Delivery { at: at_id, msdu });
-            }
-        });
-        if self.relayed.is_empty() {
-            return;
+    fn take_in(&mut self, at: usize, receive: impl FnOnce(&mut Station<M>, Outlet<'_, M>)) {
+        let outlet = Outlet {
+            at: NodeId(at as u16),
+            members: self.members,
+            ready: self.ready.max(self.now),
+            hosts: &mut self.hosts,
+            relayed: &mut self.relayed,
+        };
+        receive(&mut self.stations[at], outlet);
+        if !self.relayed.is_empty() {
+            self.relay(at);
         }
+    }
+
+    /// What radio `at`, the access point's, has released for stations goes on to them.
+    fn relay(&mut self, at: usize) {
         // Between stations: through the access point's host and its queue. A full queue drops and
         // counts.
         let mut relayed = core::mem::take(&mut self.relayed);
