@@ -48,9 +48,7 @@ impl Connection {
             sack: self.handshake.sack,
         };
         let reason = self.acking.reason();
-        let len = self
-            .acking
-            .write(now, &received, &mut header, lists);
+        let len = self.acking.write(now, &received, &mut header, lists);
         if len > 0 {
             // Should the option get lost on the way, the lists must not pass for data: they come in
             // the place of bytes that the peer has acknowledged.
