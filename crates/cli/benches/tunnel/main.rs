@@ -10,7 +10,8 @@
 //! All connections are on the loopback interface, but for those of `exec` and `gateway`, which run
 //! between network namespaces: that takes root. The rows over Wi-Fi run through `tack emulate` in
 //! real time, which takes an idle machine; a run that is not to be trusted is marked. They need
-//! Debian's packages curl and rsync. Figures are medians of the rounds.
+//! Debian's packages curl and rsync. Throughput is measured beside iperf3, too, where it is
+//! installed. Figures are medians of the rounds.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark is where the clock is read"
@@ -18,6 +19,7 @@
 
 mod air;
 mod connections;
+mod iperf;
 mod kernel;
 mod link;
 #[path = "../files/process.rs"]
