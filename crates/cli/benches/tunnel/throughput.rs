@@ -138,12 +138,23 @@ impl Runs {
         median(&mut self.0.iter().map(used).collect::<Vec<_>>())
     }
 
-    /// The cost of each process, in words.
-    fn parts(&self) -> String {
+    /// The cost of each process.
+    fn part_costs(&self) -> Vec<f64> {
         let count = self.0.first().map_or(0, |run| run.costs.len());
         let part =
             |n: usize| median(&mut self.0.iter().map(|run| run.costs[n]).collect::<Vec<_>>());
-        let parts: Vec<_> = (0..count).map(|n| format!("{:.2}", part(n))).collect();
+        (0..count).map(part).collect()
+    }
+
+    /// The cost of the process that costs most.
+    fn highest_part(&self) -> f64 {
+        self.part_costs().into_iter().fold(0.0, f64::max)
+    }
+
+    /// The cost of each process, in words.
+    fn parts(&self) -> String {
+        let parts = self.part_costs();
+        let parts: Vec<_> = parts.iter().map(|part| format!("{part:.2}")).collect();
         parts.join(" + ")
     }
 
@@ -264,7 +275,7 @@ fn judgement(perf: &Runs, forwarded: &Runs, relayed: &Runs, processors: f64) -> 
         "{verdict}: of {processors} processors the forwarded connection used {:.2}, tack perf {:.2}; with the same \
          use a tunnel that costs what tack perf and the relay cost has {bound:.2}, one that costs what this one does \
          {:.2}; it costs {:.0} % more than these two (at most {:.0} % for that verdict); with all processors in use \
-         the former has {:.2}, this one {:.2}",
+         the former has {:.2}, this one {:.2}; with a processor for each process, and no more, {:.2}",
         forwarded.used(),
         perf.used(),
         perf.cost() / forwarded.cost(),
@@ -272,6 +283,7 @@ fn judgement(perf: &Runs, forwarded: &Runs, relayed: &Runs, processors: f64) -> 
         100.0 * EXCESS,
         (processors / least * 8.0 / perf.gigabits()).min(1.0),
         (processors / forwarded.cost() * 8.0 / perf.gigabits()).min(1.0),
+        (perf.highest_part() / forwarded.highest_part()).min(1.0),
     )
 }
 
