@@ -18,6 +18,7 @@
 //! The second form searches paths of another family: one of their faults is one of ECN.
 
 mod draft;
+mod ecn_reasons;
 mod faults;
 mod figures;
 mod judge;
@@ -41,8 +42,9 @@ use runs::Verdict;
 
 /// The paths of the quick form.
 const QUICK: &str = "1..30";
-/// Those on which something is wrong with ECN.
-const QUICK_ECN: &str = "1..6";
+/// Those on which something is wrong with ECN: 20, of which the last marks nearly everything. Path
+/// 10 is left out, as its reasons take most of the time that all others together take.
+const QUICK_ECN: &str = "1..9,11..20,9079";
 
 #[test]
 fn tack_is_no_worse_than_delayed_acknowledgements_on_random_paths() {

@@ -4,6 +4,7 @@
 //! the cause is taken away and the difference has to go with it, or what the difference brings is
 //! measured. A flag whose reasons fail stands.
 
+use crate::ecn_reasons;
 use crate::figures::Figures;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
 use crate::measure::{Comparison, PLAIN, Variant};
@@ -22,7 +23,7 @@ const PAUSE: &str = "pause=";
 const WITHOUT_PAUSE: &str = "app=bulk";
 /// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
-/// The key of a path for how late the timers of the sender's host are.
+/// How the keys of a path begin that say how late the timers of the hosts are.
 const LATE_TIMERS: &str = "late_timers";
 /// Plain policies that acknowledge less and less often.
 const SPARSE_PLAIN: [&str; 5] = [
@@ -32,8 +33,6 @@ const SPARSE_PLAIN: [&str; 5] = [
     "delayed:16",
     "delayed:32",
 ];
-/// How the keys of a path begin that say which flags a middlebox clears.
-const CLEARED_FLAGS: &str = "clear_ecn_flags";
 /// How the keys of a path begin that say by how much packets are late.
 const LATENESS: &str = "reorder_delay";
 /// Frames a second of a video, as the paths have it.
@@ -49,22 +48,19 @@ pub(crate) fn reason(
     plain: &Figures,
 ) -> Option<String> {
     if comparison == Comparison::AccurateEcn {
-        return match flag {
-            Flag::Acks => marks(tack, plain),
-            Flag::Slow => no_feedback(path, tack, plain),
-            _ => None,
-        };
+        return ecn_reasons::of_feedback(path, flag, tack, plain);
     }
     match flag {
         Flag::Retx => window(path, flag)
             .or_else(|| unrepaired(path, tack, plain))
             .or_else(|| late_packets(path, tack, plain))
-            .or_else(|| cleared_counter(path, flag)),
+            .or_else(|| ecn_reasons::cleared_counter(path, flag)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack, plain))
             .or_else(|| messages(path, tack))
-            .or_else(|| window(path, flag)),
+            .or_else(|| window(path, flag))
+            .or_else(|| undelivered(path, tack, plain)),
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
@@ -76,46 +72,6 @@ pub(crate) fn reason(
         Flag::Rto => progress(tack, plain),
         _ => None,
     }
-}
-
-/// With accurate feedback a mark after a packet without one is acknowledged at once (RFC 9768
-/// §3.2.2.5.1): there must be no more acknowledgements beyond those of classic feedback than marks.
-fn marks(accurate: &Figures, classic: &Figures) -> Option<String> {
-    let beyond = accurate.acks - classic.acks_per_byte() * accurate.bytes;
-    (beyond <= accurate.path_marks).then(|| {
-        format!(
-            "{beyond:.0} more acknowledgements for {:.0} marks",
-            accurate.path_marks
-        )
-    })
-}
-
-/// A middlebox clears the flags by which classic feedback is agreed on, so there is none, and no
-/// node marks what the sender sends. Where the flags pass, it must be marked, and as slow as with
-/// accurate feedback.
-fn no_feedback(path: &Path, accurate: &Figures, classic: &Figures) -> Option<String> {
-    let is_without = classic.path_marks == 0.0 && accurate.path_marks > 0.0;
-    if !path.toml.contains(CLEARED_FLAGS) || !is_without {
-        return None;
-    }
-    let is_other_key = |line: &&str| !line.starts_with(CLEARED_FLAGS);
-    let keys: Vec<_> = path.toml.lines().filter(is_other_key).collect();
-    let beside = Path {
-        toml: keys.join("\n"),
-        ..path.clone()
-    };
-    let [there, classic_there] = Comparison::AccurateEcn
-        .variants()
-        .map(|variant| runs::fresh(&beside, &variant));
-    let is_alike = classic_there.path_marks > 0.0
-        && !judge(path, &there, &classic_there).contains(&Flag::Slow);
-    is_alike.then(|| {
-        format!(
-            "without its flags classic feedback is not agreed on, and nothing is marked; where they pass, accurate feedback is \
-             {:.2} times as fast",
-            gain(path, &there, &classic_there),
-        )
-    })
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and
@@ -154,27 +110,6 @@ fn unrepaired(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
         format!(
             "{PLAIN} has not repaired what it lost: the path lost {:.0} packets and it repeated {:.0} segments, TACK {:.0} of {:.0}",
             plain.path_losses, plain.repeated, tack.repeated, tack.path_losses,
-        )
-    })
-}
-
-/// A middlebox clears a part of the counter of accurate feedback, which then reports marks that no
-/// node made, and the sender of the plain policy leaves slow start before the queue overflows. With
-/// classic feedback, which TACK has here, the difference must be gone.
-fn cleared_counter(path: &Path, flag: Flag) -> Option<String> {
-    if !path.accurate_ecn || !path.toml.contains(CLEARED_FLAGS) {
-        return None;
-    }
-    let [tack, plain] = Variant::both().map(|mut variant| {
-        variant.flow_keys.push("accurate_ecn=off");
-        runs::fresh(path, &variant)
-    });
-    let is_gone = !judge(path, &tack, &plain).contains(&flag);
-    is_gone.then(|| {
-        format!(
-            "a cleared counter reports marks to the sender of {PLAIN}: {:.1} % again and {:.1} % with classic feedback",
-            100.0 * tack.repeated_share(),
-            100.0 * plain.repeated_share(),
         )
     })
 }
@@ -261,6 +196,31 @@ fn shorter_segments(path: &Path, tack: &Figures) -> Option<String> {
              timestamps, and {:.2} times as fast as {PLAIN} with a large buffer",
             gain(path, tack, &stamped),
             gain(path, &large_tack, &large_plain),
+        )
+    })
+}
+
+/// Much of what was acknowledged waits behind a loss when the run ends, and is not delivered. TACK
+/// must send no more acknowledgements for each segment that left, and in a run of twice the time
+/// the difference must be gone.
+fn undelivered(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    if path.work != Work::Bulk || tack.acks * plain.data > plain.acks * tack.data {
+        return None;
+    }
+    let [longer_tack, longer_plain] = Variant::both().map(|mut variant| {
+        let micros = (2e6 * path.duration) as u64;
+        variant.path_keys.push(format!("duration={micros}us"));
+        runs::fresh(path, &variant)
+    });
+    let is_gone = !judge(path, &longer_tack, &longer_plain).contains(&Flag::Acks);
+    is_gone.then(|| {
+        format!(
+            "what waits behind a loss at the end is not delivered: TACK sends {:.2} for each segment and {PLAIN} {:.2}; in a run of \
+             twice the time {:.0} and {:.0} per MB",
+            tack.acks / tack.data,
+            plain.acks / plain.data,
+            1e6 * longer_tack.acks_per_byte(),
+            1e6 * longer_plain.acks_per_byte(),
         )
     })
 }
@@ -431,18 +391,24 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
     })
 }
 
-/// The timers of the sender's host are late. Where acknowledgements come often they let segments
-/// leave meanwhile; where they are rare each late timer, or each acknowledgement, ends in a burst.
+/// The timers of a host are late. Where acknowledgements come often they let segments leave
+/// meanwhile; where they are rare each late timer of the sender, or each acknowledgement that the
+/// receiver's timer sends, ends in a burst.
 /// With timers on time the difference must be gone, and with late ones a plain policy that
 /// acknowledges no more often must be no faster than TACK.
 fn late_timers(path: &Path, tack: &Figures) -> Option<String> {
-    let key = |line: &str| line.split('=').next().unwrap_or_default().trim() == LATE_TIMERS;
-    let is_late = path.toml.lines().any(key);
-    if !is_late {
+    let keys: Vec<_> = path
+        .toml
+        .lines()
+        .filter_map(|line| Some(line.split_once('=')?.0.trim()))
+        .filter(|key| key.starts_with(LATE_TIMERS))
+        .collect();
+    if keys.is_empty() {
         return None;
     }
     let [tack_on_time, plain_on_time] = Variant::both().map(|mut variant| {
-        variant.path_keys.push(format!("wired.{LATE_TIMERS}=0us"));
+        let on_time = keys.iter().map(|key| format!("wired.{key}=0us"));
+        variant.path_keys.extend(on_time);
         runs::fresh(path, &variant)
     });
     if judge(path, &tack_on_time, &plain_on_time).contains(&Flag::Slow) {

@@ -3,18 +3,22 @@
 //! the measure.
 
 use rayon::prelude::*;
-use tack_sim::{FlowReport, Observers, Scenario, run};
+use tack_sim::{FlowReport, Observers, Report, Scenario, run};
 
 use crate::{CONTROLLERS, checks_of_long_runs, controllers};
 
 /// Runs a scenario; the long form checks every invariant at every event.
-pub(crate) fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
+pub(crate) fn report(text: &str, seed: u64) -> Report {
     let scenario = Scenario::from_toml("found.toml", text, &[]).expect("the scenario is sound");
     let mut observers = Observers::default().checking(checks_of_long_runs());
     match run(&scenario, seed, &mut observers) {
-        Ok(report) => report.flows,
+        Ok(report) => report,
         Err(broken) => panic!("{broken}\n{text}"),
     }
+}
+
+pub(crate) fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
+    report(text, seed).flows
 }
 
 /// How long path 42785 takes when nothing comes back for `length` ms from `start` ms on.

@@ -7,6 +7,7 @@ mod congestion;
 mod controllers;
 mod ecn_paths;
 mod found_paths;
+mod found_reasons;
 mod hack;
 mod hard_paths;
 mod mixes;

@@ -20,6 +20,8 @@ pub(crate) struct EcnState {
     capable: bool,
     /// Sender: SND.NXT at the last reduction; one reduction a window.
     reduced_until: StreamOffset,
+    /// Sender: what is known of marks that do not end.
+    endless: Endless,
 }
 
 #[derive(Debug, Default)]
@@ -37,8 +39,6 @@ struct Echo {
     echo: bool,
     /// Sender: confirm with CWR on the next new data segment.
     confirm: bool,
-    /// Sender: what is known of an echo that does not end.
-    endless: Endless,
     /// Sender: the echo means nothing, whatever else arrives.
     is_ignored: bool,
 }
@@ -49,19 +49,19 @@ const SMALLEST: u64 = 4;
 /// more. RFC 3168 has no number; RFC 9768 §3.2.2.3 has three or four for its counter, which shows
 /// more.
 const ENDLESS: u8 = 8;
-/// Echoes that ask for a reduction although all data left as not capable, of which the last shows
-/// that the echo is stale. The first may answer data that left before.
+/// Reports of marks that ask for a reduction although all data left as not capable, of which the
+/// last shows that they are false. The first may answer data that left before.
 const STALE: u8 = 2;
 
-/// An echo that all acknowledgements carry, although the sender reduces and confirms. Either CWR
-/// does not get to the receiver, or the path marks all that it carries.
+/// Marks that all acknowledgements report, although the sender reduces. Either CWR, which ends the
+/// echo of RFC 3168, does not get to the receiver, or the path marks all that it carries.
 ///
 /// Once the window is as small as it gets, marks ask for nothing more, and data is no longer marked
-/// as capable: a path that is so congested drops packets instead. If the echo then goes on though
-/// nothing could be marked, CWR is what got lost.
+/// as capable: a path that is so congested drops packets instead. If the reports then go on though
+/// nothing could be marked, they are false.
 #[derive(Clone, Copy, Debug, Default)]
 struct Endless {
-    /// A reduction was made since the last acknowledgement of data without the echo.
+    /// A reduction was made since the last acknowledgement of data that reports no mark.
     has_begun: bool,
     /// Window after the first reduction, bytes; `None` once a loss has reduced it, too.
     window: Option<u64>,
@@ -179,13 +179,7 @@ impl EcnState {
     ) -> Marks {
         let (marked, counted) = match &mut self.feedback {
             Feedback::None => return Marks::default(),
-            Feedback::Classic(echo) => {
-                let is_set = flags.contains(Flags::ECE);
-                if !is_set && segments > 0 {
-                    echo.endless = Endless::default();
-                }
-                (is_set && !echo.is_ignored, 0)
-            }
+            Feedback::Classic(echo) => (flags.contains(Flags::ECE) && !echo.is_ignored, 0),
             Feedback::Accurate(accurate) => {
                 match accurate.on_ack(flags, segments) {
                     Some(counted) => (counted > 0, counted),
@@ -197,22 +191,27 @@ impl EcnState {
                 }
             }
         };
+        if !marked && segments > 0 {
+            self.endless = Endless::default();
+        }
         let mut reduce = marked && snd_una > self.reduced_until;
         let mut restore = None;
-        match &mut self.feedback {
-            Feedback::Accurate(accurate) if reduce => {
-                reduce = accurate.means_congestion();
-                self.capable &= reduce;
-            }
-            Feedback::Classic(echo) if reduce && !self.capable => {
-                echo.endless.unmarkable += 1;
-                if echo.endless.unmarkable >= STALE {
-                    echo.is_ignored = true;
-                    restore = echo.endless.window;
-                    reduce = false;
+        if reduce && self.endless.rounds >= ENDLESS {
+            self.endless.unmarkable += 1;
+            if self.endless.unmarkable >= STALE {
+                restore = self.endless.window;
+                reduce = false;
+                match &mut self.feedback {
+                    Feedback::None => {}
+                    Feedback::Classic(echo) => echo.is_ignored = true,
+                    Feedback::Accurate(accurate) => accurate.distrust(),
                 }
             }
-            _ => {}
+        } else if let Feedback::Accurate(accurate) = &mut self.feedback
+            && reduce
+        {
+            reduce = accurate.means_congestion();
+            self.capable &= reduce;
         }
         if reduce {
             self.confirm(snd_nxt);
@@ -226,9 +225,7 @@ impl EcnState {
 
     /// Marks have reduced the window to `window` bytes, with segments of `mss` bytes.
     pub(crate) fn on_reduced_for_marks(&mut self, window: u64, mss: u64) {
-        let Feedback::Classic(Echo { endless, .. }) = &mut self.feedback else {
-            return;
-        };
+        let endless = &mut self.endless;
         if !endless.has_begun {
             endless.has_begun = true;
             endless.window = Some(window);
@@ -244,9 +241,7 @@ impl EcnState {
     /// The window was reduced for a loss: marks of the same window ask for nothing more.
     pub(crate) fn on_reduction(&mut self, snd_nxt: StreamOffset) {
         self.confirm(snd_nxt);
-        if let Feedback::Classic(echo) = &mut self.feedback {
-            echo.endless.window = None;
-        }
+        self.endless.window = None;
     }
 
     fn confirm(&mut self, snd_nxt: StreamOffset) {
