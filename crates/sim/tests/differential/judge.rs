@@ -156,13 +156,13 @@ pub(crate) fn exceeds_by_segment(tack: &Figures, other: &Figures) -> bool {
     tack.acks > ACKS * acks_per_segment * tack.data + 20.0 + 0.5 * tack.answers
 }
 
-/// How many times as fast as `plain`.
+/// How many times as fast as `plain`. A video has a rate of its own, which a path may not give.
 pub(crate) fn gain(path: &Path, tack: &Figures, plain: &Figures) -> f64 {
     let (tack, plain) = match path.work {
         Work::Transfer => (plain.completion, tack.completion),
         Work::Bulk => (tack.goodput, plain.goodput),
         Work::Requests => (tack.answers, plain.answers),
-        Work::Video => (1.0, 1.0),
+        Work::Video => (tack.bytes, plain.bytes),
     };
     if plain > 0.0 { tack / plain } else { 1.0 }
 }

@@ -542,3 +542,36 @@ fn after_timeouts_small_segments_draw_as_many_reports_as_prompt_acknowledgements
     let [own, others] = [one_way, prompt].map(|(acks, segments)| acks / segments);
     assert!(own <= 1.1 * others, "{own}, {others}");
 }
+
+/// Path 130648: a small send buffer, and bursts that lose the acknowledgements of whole flights.
+/// TACK sends twice as many for each byte, and delivers several times as much of the video; with
+/// `delayed:2` the sender waits for its timer nearly all the time.
+#[test]
+fn where_acknowledgements_get_lost_in_bursts_more_of_them_deliver_more() {
+    let run = |ack: &str| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '31162kbps'\ndelay = '876us'\nqueue = '5p'\nack_loss = 0.0317\n\
+             [wired.gilbert_elliott_reverse]\ngood_to_bad = 0.0072\nbad_to_good = 0.0630\nloss_bad = 0.9185\n\
+             [[flow]]\ncongestion = 'vegas'\nack = '{ack}'\nsend_buffer = '4994B'\n\
+             app = 'video:fps=30,rate=17780kbps,peak=26670kbps,buffer=300ms'\n"
+        );
+        let runs: Vec<_> = (1..=16)
+            .into_par_iter()
+            .map(|seed| flows(&text, seed).remove(0))
+            .collect();
+        let sum = |figure: fn(&FlowReport) -> u64| runs.iter().map(figure).sum::<u64>() as f64;
+        let bytes = sum(|flow| flow.bytes_delivered);
+        (
+            bytes,
+            sum(|flow| flow.acks) / bytes,
+            sum(|flow| flow.rto_count) / bytes,
+        )
+    };
+    let [tack, plain] = ["tack", "delayed:2"].map(run);
+    let gain = tack.0 / plain.0;
+    println!("{gain:.1} times the bytes; {tack:?}, {plain:?} with delayed:2");
+    assert!(
+        gain > 3.0 && tack.1 < gain * plain.1 && tack.2 < plain.2,
+        "{tack:?}, {plain:?}"
+    );
+}
