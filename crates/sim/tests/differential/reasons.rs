@@ -11,7 +11,9 @@ use crate::measure::{Comparison, PLAIN, Variant};
 use crate::moments::{is_chance, moment_of_blackout};
 use crate::paths::{Path, Work};
 use crate::runs;
-use crate::way_back::{denser_neighbour, narrow_way_back};
+use crate::way_back::{
+    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back,
+};
 
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
 const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
@@ -25,14 +27,6 @@ const WITHOUT_PAUSE: &str = "app=bulk";
 const BETA: f64 = 4.0;
 /// How the keys of a path begin that say how late the timers of the hosts are.
 const LATE_TIMERS: &str = "late_timers";
-/// Plain policies that acknowledge less and less often.
-const SPARSE_PLAIN: [&str; 5] = [
-    "delayed:4",
-    "delayed:8",
-    "delayed:12",
-    "delayed:16",
-    "delayed:32",
-];
 /// How the keys of a path begin that say by how much packets are late.
 const LATENESS: &str = "reorder_delay";
 /// Frames a second of a video, as the paths have it.
@@ -65,11 +59,12 @@ pub(crate) fn reason(
             .or_else(|| narrow_way_back(path, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
             .or_else(|| late_timers(path, tack))
+            .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| competition(path, tack))
             .or_else(|| shorter_segments(path, tack))
             .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| density(path, tack, plain)),
-        Flag::Rto => progress(tack, plain),
+        Flag::Rto => progress(tack, plain).or_else(|| bursts_of_acknowledgements(path, flag, tack)),
         _ => None,
     }
 }

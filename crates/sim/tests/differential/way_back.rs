@@ -8,6 +8,16 @@ use crate::runs;
 
 /// The key of a path for the rate of its way back.
 const RATE: &str = "rate_reverse";
+/// Plain policies that acknowledge less and less often.
+pub(crate) const SPARSE_PLAIN: [&str; 5] = [
+    "delayed:4",
+    "delayed:8",
+    "delayed:12",
+    "delayed:16",
+    "delayed:32",
+];
+/// The table of a path with bursts of losses on the way back, which are counted in packets.
+const BURSTS: &str = "wired.gilbert_elliott_reverse";
 /// Plain policies that take more room on the way back than delayed acknowledgements.
 const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timestamps=false"])];
 
@@ -89,5 +99,40 @@ fn larger(path: &Path, tack: &Figures) -> Option<String> {
                 gain(path, tack, &larger),
             )
         })
+    })
+}
+
+/// Bursts of losses are counted in packets: who acknowledges more often is through with each of
+/// them sooner. Without bursts the difference must be gone, and with them a plain policy that
+/// acknowledges no more often than TACK must fare no better.
+pub(crate) fn bursts_of_acknowledgements(
+    path: &Path,
+    flag: Flag,
+    tack: &Figures,
+) -> Option<String> {
+    if !path.toml.contains(BURSTS) {
+        return None;
+    }
+    let [even_tack, even_plain] = Variant::both().map(|mut variant| {
+        variant.path_keys.push(format!("{BURSTS}.good_to_bad=0"));
+        runs::fresh(path, &variant)
+    });
+    if judge(path, &even_tack, &even_plain).contains(&flag) {
+        return None;
+    }
+    let (policy, sparse) = SPARSE_PLAIN
+        .iter()
+        .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
+        .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
+    let is_alike = !judge(path, tack, &sparse).contains(&flag);
+    is_alike.then(|| {
+        format!(
+            "bursts of losses are counted in packets: without them TACK is {:.2} times as fast as {PLAIN}; with them it sends {:.0} per MB \
+             and is {:.2} times as fast as {policy}, which sends {:.0}",
+            gain(path, &even_tack, &even_plain),
+            1e6 * tack.acks_per_byte(),
+            gain(path, tack, &sparse),
+            1e6 * sparse.acks_per_byte(),
+        )
     })
 }

@@ -35,7 +35,7 @@ use tack_wire::TackOption;
 use tack_wire::tack::{DataStamp, Sync, TackSyn};
 
 use super::delayed::DelayedAck;
-use super::kind::{LossReporting, TackParams};
+use super::kind::TackParams;
 use super::policy::{
     AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter,
     LossDetectedBy, ReportContext, SegmentOrder,
@@ -118,19 +118,28 @@ impl TackPolicy {
 
     /// Decides about what is pending.
     fn decide(&mut self, now: Instant) -> AckDecision {
-        if self.loss_due && self.schedule.params.losses == LossReporting::AtOnce {
+        let loss = self.loss_report_at(now);
+        if loss.is_some_and(|at| at <= now) {
             return AckDecision::Now(self.loss_reason(now));
         }
         match self.due() {
             Some(due) if due.at <= now => AckDecision::Now(due.reason),
             due => {
                 let settle = self.gaps.deadline(now, self.schedule.rtt_min());
-                match due.map(|due| due.at).into_iter().chain(settle).min() {
+                let next = due.map(|due| due.at).into_iter().chain(settle).chain(loss);
+                match next.min() {
                     Some(at) => AckDecision::Delayed(at),
                     None => AckDecision::Nothing,
                 }
             }
         }
+    }
+
+    /// When a loss that was settled and not reported yet may be.
+    fn loss_report_at(&self, now: Instant) -> Option<Instant> {
+        self.loss_due
+            .then(|| self.schedule.loss_report_at(now))
+            .flatten()
     }
 
     /// The reason with which a loss is reported: that of the periodic acknowledgement, if that is
@@ -215,7 +224,7 @@ impl AckPolicy for TackPolicy {
         self.schedule.on_data(now, new);
         self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
         self.gaps.resolve(arrival.received_to);
-        if self.loss_due && self.schedule.params.losses == LossReporting::AtOnce {
+        if self.loss_report_at(now).is_some_and(|at| at <= now) {
             return AckDecision::Now(self.loss_reason(now));
         }
         if arrival.fin || arrival.ce_changed {

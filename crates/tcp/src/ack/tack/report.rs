@@ -39,6 +39,7 @@ impl TackPolicy {
             && core::mem::take(&mut self.loss_due)
             && let Some((before, after)) = newest_gap
         {
+            self.schedule.on_loss_report(now);
             // What arrived since the last periodic one stays pending: the loss report carries no
             // timing and no rate.
             return Some((

@@ -87,6 +87,10 @@ pub(super) struct Schedule {
     queueing: Duration,
     /// Until when it counts that acknowledgements waited in a queue on their way.
     sparse_to: Instant,
+    /// The same of a queue longer than RTTmin.
+    clogged_to: Instant,
+    /// When all reports of losses that left would have left, had there been one in each period.
+    losses_told_to: Instant,
     /// The sender says that it still probes for capacity.
     startup: bool,
     growth: Growth,
@@ -124,6 +128,8 @@ impl Schedule {
             time_period: Nanos::from(INITIAL_RTT) / u64::from(params.beta),
             queueing: Duration::ZERO,
             sparse_to: Instant::ZERO,
+            clogged_to: Instant::ZERO,
+            losses_told_to: Instant::ZERO,
             startup: true,
             growth: Growth {
                 rate: Rate::ZERO,
@@ -224,6 +230,26 @@ impl Schedule {
         }
     }
 
+    /// When a loss may be reported; `None` leaves it to periodic reports. Each is reported at once,
+    /// but where acknowledgements wait in a queue longer than RTTmin, and beta reports of losses
+    /// left at once, there is one in a period: more of them would only come later.
+    pub(super) fn loss_report_at(&self, now: Instant) -> Option<Instant> {
+        if self.params.losses != LossReporting::AtOnce {
+            return None;
+        }
+        if now >= self.clogged_to {
+            return Some(now);
+        }
+        let ahead = self.time_period() * u32::from(self.params.beta - 1);
+        let told_to = self.losses_told_to.max(now + ahead);
+        Some(now + told_to.saturating_since(now + ahead))
+    }
+
+    /// A report of a loss leaves.
+    pub(super) fn on_loss_report(&mut self, now: Instant) {
+        self.losses_told_to = self.losses_told_to.max(now) + self.time_period();
+    }
+
     /// L in force, bytes.
     pub(super) fn threshold(&self, gaps: &Gaps) -> u64 {
         self.segments(gaps) * self.peer_mss
@@ -286,6 +312,9 @@ impl Schedule {
         let back = Duration::from_micros(longer.into()).saturating_sub(forward);
         if back > self.time_period() {
             self.sparse_to = now + BACK_QUEUE_MEMORY;
+        }
+        if back > self.rtt_min {
+            self.clogged_to = now + BACK_QUEUE_MEMORY;
         }
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);

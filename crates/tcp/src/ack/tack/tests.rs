@@ -562,3 +562,30 @@ fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many
         assert_eq!(found, segments, "{rtt}, {forward}, {window}");
     }
 }
+
+#[test]
+fn losses_are_told_at_once_unless_acknowledgements_queue_for_a_round_trip() {
+    for (rtt, at_once) in [(60, 100), (90, 4)] {
+        let mut policy = TackPolicy::new(TackParams::default());
+        let sync = Sync {
+            startup: false,
+            ack_loss_rate: 0,
+            number: 1,
+            rtt_min: RTT.as_micros() as u32,
+            rtt: 1_000 * rtt,
+        };
+        let schedule = &mut policy.schedule;
+        schedule.on_sync(at(1), &sync, Duration::ZERO);
+        let mut told = 0;
+        while told < 100 && schedule.loss_report_at(at(2)) == Some(at(2)) {
+            schedule.on_loss_report(at(2));
+            told += 1;
+        }
+        assert_eq!(told, at_once);
+        if at_once == 4 {
+            // Then one in each RTTmin/4.
+            assert_eq!(schedule.loss_report_at(at(2)), Some(at(12)));
+            assert_eq!(schedule.loss_report_at(at(12)), Some(at(12)));
+        }
+    }
+}
