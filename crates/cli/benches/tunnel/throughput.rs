@@ -26,6 +26,8 @@ const UNHURRIED: f64 = 0.5;
 /// Processor time for a byte that may be the tunnel's own where the processors are said to be the
 /// limit: of that of `tack perf` and of the plain relay together.
 const EXCESS: f64 = 0.10;
+/// Processors that other programs may use for a verdict: the starts of our own count among them.
+const OTHERS: f64 = 0.2;
 /// Bytes of one write of the source.
 pub(crate) const BLOCK: usize = 256 << 10;
 
@@ -184,9 +186,8 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
     let (serving, _) = sides.serve(&[], None)?;
     let (forwarding, near) = sides.forward(target, &[])?;
     let (relaying, relayed) = relay::start(target)?;
-    let mut of_iperf = Vec::new();
     // In turns; without the relay and a direct connection where they are not asked for.
-    let mut measure = |rate: Option<f64>, plain: bool| -> Result<[Runs; 4]> {
+    let measure = |rate: Option<f64>, plain: bool| -> Result<[Runs; 4]> {
         let mut runs: [Runs; 4] = Default::default();
         for _ in 0..amount.rounds {
             let [of_perf, forwarded, of_relay, direct] = &mut runs;
@@ -197,17 +198,17 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
                 of_relay.add(pushed(relayed, amount.seconds, rate, &[&relaying])?);
                 direct.add(pushed(target, amount.seconds, rate, &[])?);
             }
-            if plain && rate.is_none() {
-                let run = |(bits_per_second, cost)| Run {
-                    bits_per_second,
-                    costs: vec![cost],
-                };
-                of_iperf.extend(iperf::run(amount.seconds, BLOCK)?.map(run));
-            }
         }
         Ok(runs)
     };
+    let (before, began) = (busy()?, Instant::now());
     let [perf, forwarded, relayed, direct] = measure(None, true)?;
+    let spent = |runs: &Runs| runs.used() * (amount.seconds * runs.0.len() as u64) as f64;
+    let ours: f64 = [&perf, &forwarded, &relayed, &direct]
+        .map(spent)
+        .iter()
+        .sum();
+    let others = (busy()? - before - ours) / began.elapsed().as_secs_f64();
     let processors = std::thread::available_parallelism()?.get() as f64;
     let mut words = vec![
         format!(
@@ -220,7 +221,7 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
             direct.gigabits(),
             shares(&perf, &forwarded, &relayed),
         ),
-        judgement(&perf, &forwarded, &relayed, processors),
+        judgement(&perf, &forwarded, &relayed, (processors, others)),
     ];
     let highest = forwarded.gigabits() / WANTED;
     let unhurried = UNHURRIED * perf.gigabits();
@@ -241,8 +242,14 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
         perf.gigabits(),
         forwarded.ratio(&perf),
     ));
-    // Afterwards, since it is written to while they run.
-    let iperf = Runs(of_iperf);
+    let mut iperf = Runs::default();
+    for _ in 0..amount.rounds {
+        let run = iperf::run(amount.seconds, BLOCK)?;
+        iperf.0.extend(run.map(|(bits_per_second, cost)| Run {
+            bits_per_second,
+            costs: vec![cost],
+        }));
+    }
     if !iperf.0.is_empty() {
         words.push(format!(
             "iperf3 with writes of as many bytes, without relay: {:.2} Gbit/s, {:.2} s of processor time for a GB; \
@@ -259,12 +266,19 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
 /// What limits a forwarded connection. That it is the processors is said only where it follows from
 /// what was measured: a tunnel that costs nothing beside what `tack perf` and a plain relay cost
 /// could not have the wanted share with the same use of the processors, and this one costs hardly
-/// more.
-fn judgement(perf: &Runs, forwarded: &Runs, relayed: &Runs, processors: f64) -> String {
+/// more. Where other programs run there is no verdict: who has more processes gets more then.
+fn judgement(
+    perf: &Runs,
+    forwarded: &Runs,
+    relayed: &Runs,
+    (processors, others): (f64, f64),
+) -> String {
     let least = perf.cost() + relayed.cost();
     let bound = perf.cost() / least;
     let excess = forwarded.cost() / least - 1.0;
-    let verdict = if forwarded.ratio(perf) >= WANTED {
+    let verdict = if others > OTHERS {
+        "no verdict, since other programs run"
+    } else if forwarded.ratio(perf) >= WANTED {
         "reached"
     } else if bound < WANTED && excess <= EXCESS {
         "missed, and the processors are the limit"
@@ -272,7 +286,8 @@ fn judgement(perf: &Runs, forwarded: &Runs, relayed: &Runs, processors: f64) -> 
         "missed, and the processors are NOT shown to be the limit"
     };
     format!(
-        "{verdict}: of {processors} processors the forwarded connection used {:.2}, tack perf {:.2}; with the same \
+        "{verdict}: of {processors} processors other programs used {others:.2}, the forwarded connection {:.2}, \
+         tack perf {:.2}; with the same \
          use a tunnel that costs what tack perf and the relay cost has {bound:.2}, one that costs what this one does \
          {:.2}; it costs {:.0} % more than these two (at most {:.0} % for that verdict); with all processors in use \
          the former has {:.2}, this one {:.2}; with a processor for each process, and no more, {:.2}",
@@ -285,6 +300,17 @@ fn judgement(perf: &Runs, forwarded: &Runs, relayed: &Runs, processors: f64) -> 
         (processors / forwarded.cost() * 8.0 / perf.gigabits()).min(1.0),
         (perf.highest_part() / forwarded.highest_part()).min(1.0),
     )
+}
+
+/// Seconds that processors were busy since the machine started.
+fn busy() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().context("no processors")?;
+    let values = line.split_whitespace().skip(1);
+    let mut values: Vec<f64> = values.map(str::parse).collect::<Result<_, _>>()?;
+    // All but idle and iowait, up to softirq (proc(5)); a tick is 10 ms.
+    values.truncate(7);
+    Ok((values.iter().sum::<f64>() - values[3] - values[4]) / 100.0)
 }
 
 /// Whose processor time it is.
