@@ -175,6 +175,7 @@ impl Acking {
     }
 
     /// Data arrived and was taken, or was here already.
+    #[inline]
     pub(super) fn on_data(&mut self, arrival: &DataArrival, timers: &mut ConnectionTimers) {
         match self.policy.on_data(arrival) {
             AckDecision::Now(reason) if arrival.order == SegmentOrder::Duplicate => {

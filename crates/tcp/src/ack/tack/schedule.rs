@@ -204,6 +204,7 @@ impl Schedule {
 
     /// L in force: a report must be able to list all that gets lost until the next one arrives, `Q
     /// / (rho·rho')` at most.
+    #[inline]
     pub(super) fn segments(&self, gaps: &Gaps) -> u64 {
         if self.ack_loss_rate == 0.0 {
             return self.wanted_segments();
@@ -328,6 +329,7 @@ impl Schedule {
     }
 
     /// Data arrived at `now`, `len` bytes of it new.
+    #[inline]
     pub(super) fn on_data(&mut self, now: Instant, len: u64) {
         self.awaited.on_data(now, self.rtt_min, self.params.timer);
         if self.pending == 0 {
@@ -385,6 +387,7 @@ impl Schedule {
     /// When the next periodic acknowledgement is due, and as what. `listed_gaps` tells whether the
     /// last one listed gaps: one that had no room for any will not have it next time, while nothing
     /// arrives.
+    #[inline]
     pub(super) fn due(&self, gaps: &Gaps, listed_gaps: bool) -> Option<DueReport> {
         if self.pending == 0 {
             let unreported = listed_gaps && gaps.is_any_unreported();
@@ -464,6 +467,7 @@ impl Schedule {
     }
 
     /// A segment that carries the cumulative acknowledgement left.
+    #[inline]
     pub(super) fn on_ack_sent(&mut self, now: Instant, carried: Carried, gaps: &Gaps) {
         if carried == Carried::Alone {
             return;
