@@ -62,9 +62,19 @@ impl Waiting {
         said
     }
 
-    /// What it shows after the first invitation was used.
-    pub(crate) fn next_invitation(&mut self) -> Invitation {
-        Invitation::read(&mut self.lines)
+    /// The code that takes the place of one that was used.
+    pub(crate) fn next_code(&mut self) -> String {
+        let mut said = String::new();
+        loop {
+            let len = self.lines.read_line(&mut said).unwrap();
+            assert!(len > 0, "no code: {said}");
+            let mut words = said.split_whitespace();
+            if words.any(|word| word == "--code")
+                && let Some(code) = words.next()
+            {
+                return code.to_owned();
+            }
+        }
     }
 }
 
