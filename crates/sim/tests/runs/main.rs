@@ -14,6 +14,7 @@ mod mixes;
 mod narrow_way_back;
 mod recovery;
 mod scenarios;
+mod small_windows;
 mod startup;
 mod stripped_options;
 mod utilisation;

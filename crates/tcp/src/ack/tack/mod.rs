@@ -221,7 +221,7 @@ impl AckPolicy for TackPolicy {
             SegmentOrder::Duplicate => 0,
             _ => arrival.len,
         };
-        self.schedule.on_data(now, new);
+        self.schedule.on_data(now, new, arrival.window_left);
         self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
         self.gaps.resolve(arrival.received_to);
         if self.loss_report_at(now).is_some_and(|at| at <= now) {

@@ -15,9 +15,10 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// How often the last report will be repeated, and when.
 ///
 /// A period apart at first, until all copies getting lost has become unlikely; not at all where
-/// ACKs do not get lost. Then, with a loss that is not repaired or a sender that repeats itself,
-/// after twice the time each: what was to bring the repair about may have got lost, or had no room
-/// in the lists so far. The sender does not depend on them.
+/// ACKs do not get lost. A report before it that lets the sender go on as well is a copy. Then,
+/// with a loss that is not repaired or a sender that repeats itself, after twice the time each:
+/// what was to bring the repair about may have got lost, or had no room in the lists so far. The
+/// sender does not depend on them.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     done: u32,
@@ -38,8 +39,15 @@ impl Repeats {
     }
 
     /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1;
-    /// `open` says that there is an unrepaired loss; there are `beta` periods to a round trip.
-    pub(super) fn on_report(&mut self, ack_loss_rate: f64, open: bool, beta: u8) {
+    /// `open` says that there is an unrepaired loss; there are `beta` periods to a round trip. With
+    /// `told_before` the sender goes on if only the report before this one arrives.
+    pub(super) fn on_report(
+        &mut self,
+        ack_loss_rate: f64,
+        open: bool,
+        beta: u8,
+        told_before: bool,
+    ) {
         let mut all_lost = ack_loss_rate;
         let mut close = 0;
         while all_lost > TOLERATED_SILENCE && close < MOST {
@@ -49,7 +57,7 @@ impl Repeats {
         let periods = ROUND_TRIPS * u32::from(beta);
         *self = Self {
             done: 0,
-            close,
+            close: close.saturating_sub(u32::from(told_before)),
             // 1 + 2 + 4 + … periods are so many.
             spread: if open || self.unheard {
                 periods.ilog2()
@@ -113,16 +121,16 @@ mod tests {
     #[test]
     fn nothing_is_repeated_on_a_clean_path() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.0, false, 4);
+        repeats.on_report(0.0, false, 4, false);
         assert!(waits(&mut repeats).is_empty());
     }
 
     #[test]
     fn data_that_carries_the_acknowledgement_is_a_copy() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.3, true, 4);
+        repeats.on_report(0.3, true, 4, false);
         let all = waits(&mut repeats).len();
-        repeats.on_report(0.3, true, 4);
+        repeats.on_report(0.3, true, 4, false);
         // Word of an open loss no data carries.
         for _ in 0..5 {
             repeats.on_carried();
@@ -133,25 +141,34 @@ mod tests {
     #[test]
     fn copies_follow_the_loss_of_the_ack_path() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.3, false, 4);
+        repeats.on_report(0.3, false, 4, false);
         assert_eq!(waits(&mut repeats), [1, 1, 1]);
-        repeats.on_report(1.0, false, 4);
+        repeats.on_report(1.0, false, 4, false);
         assert_eq!(waits(&mut repeats).len(), MOST as usize);
+    }
+
+    #[test]
+    fn a_report_before_it_that_does_as_well_is_a_copy() {
+        for (ack_loss_rate, copies) in [(0.0, 0), (0.02, 0), (0.3, 2)] {
+            let mut repeats = Repeats::default();
+            repeats.on_report(ack_loss_rate, false, 4, true);
+            assert_eq!(waits(&mut repeats).len(), copies, "{ack_loss_rate}");
+        }
     }
 
     #[test]
     fn reports_of_an_open_loss_back_off() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.05, true, 4);
+        repeats.on_report(0.05, true, 4, false);
         assert_eq!(waits(&mut repeats), [1, 1, 2, 4, 8]);
-        repeats.on_report(0.0, true, 255);
+        repeats.on_report(0.0, true, 255, false);
         assert_eq!(waits(&mut repeats).len(), 9);
     }
 
     #[test]
     fn what_had_no_room_follows_at_once() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.0, true, 4);
+        repeats.on_report(0.0, true, 4, false);
         for _ in 0..16 {
             assert_eq!(repeats.next(|| PERIOD, true), Some(PERIOD));
             repeats.on_repeated();
@@ -163,10 +180,10 @@ mod tests {
     fn a_sender_that_repeats_itself_heard_nothing() {
         let mut repeats = Repeats::default();
         repeats.on_data(true);
-        repeats.on_report(0.0, false, 4);
+        repeats.on_report(0.0, false, 4, false);
         assert_eq!(waits(&mut repeats), [1, 2, 4, 8]);
         repeats.on_data(false);
-        repeats.on_report(0.0, false, 4);
+        repeats.on_report(0.0, false, 4, false);
         assert!(waits(&mut repeats).is_empty());
     }
 }

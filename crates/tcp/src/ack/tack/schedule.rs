@@ -104,6 +104,10 @@ pub(super) struct Schedule {
     /// What limits the period by the window; `None` before any rate was measured.
     offered: Option<Offered>,
     last_report_at: Option<Instant>,
+    /// When the last report of new arrivals left.
+    told_at: Option<Instant>,
+    /// Bytes that the sender may send beyond the newest that arrived.
+    window_left: u64,
     /// Bytes since the last report, and when the first of them came.
     pending: u64,
     pending_since: Instant,
@@ -141,6 +145,8 @@ impl Schedule {
             peak_rate: WindowedMax::new(nanos(PEAK_RATE_WINDOW)),
             offered: None,
             last_report_at: None,
+            told_at: None,
+            window_left: 0,
             pending: 0,
             pending_since: Instant::ZERO,
             unreported: 0,
@@ -328,9 +334,10 @@ impl Schedule {
         self.pending == 0
     }
 
-    /// Data arrived at `now`, `len` bytes of it new.
+    /// Data arrived at `now`, `len` bytes of it new. The peer may send `window_left` more.
     #[inline]
-    pub(super) fn on_data(&mut self, now: Instant, len: u64) {
+    pub(super) fn on_data(&mut self, now: Instant, len: u64, window_left: u64) {
+        self.window_left = window_left;
         self.awaited.on_data(now, self.rtt_min, self.params.timer);
         if self.pending == 0 {
             self.pending_since = now;
@@ -378,6 +385,7 @@ impl Schedule {
         self.filled = false;
         self.repeats = Repeats::default();
         self.last_report_at = None;
+        self.told_at = None;
         self.growth = Growth {
             rate: Rate::ZERO,
             at: arrival.now,
@@ -443,6 +451,15 @@ impl Schedule {
         self.pending < threshold && self.unreported < threshold * u64::from(self.params.beta)
     }
 
+    /// The report before the one that leaves now lets a sender go on that has used up its window:
+    /// it left room for a full segment, and left less than RTTmin ago, so that its answer is to
+    /// come.
+    fn is_told_before(&self, now: Instant) -> bool {
+        self.window_left >= self.peer_mss
+            && self.told_at.is_some_and(|told| now < told + self.rtt_min)
+            && self.shortest_interval() < self.time_period
+    }
+
     /// An acknowledgement of all that is pending leaves, as a report or without one.
     pub(super) fn on_report(&mut self, now: Instant, gaps: &Gaps) {
         if self.pending > 0 && self.pending < self.threshold(gaps) {
@@ -456,8 +473,10 @@ impl Schedule {
             self.repeats.on_repeated();
         } else {
             let open = gaps.is_any_lost() && self.params.losses != LossReporting::Never;
+            let told_before = self.is_told_before(now);
             self.repeats
-                .on_report(self.ack_loss_rate, open, self.params.beta);
+                .on_report(self.ack_loss_rate, open, self.params.beta, told_before);
+            self.told_at = Some(now);
         }
         self.pending = 0;
         self.unreported = 0;
@@ -483,6 +502,44 @@ impl Schedule {
         }
         if self.pending == 0 {
             self.repeats.on_carried();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small window: the sender stands still until a report opens it. The last but one does so
+    /// too, for a full segment, and is as good as a copy of the last.
+    #[test]
+    fn a_report_that_lets_the_sender_go_on_is_a_copy_of_the_next() {
+        let at = Instant::from_millis;
+        // Room beyond the last segment, when that arrives, and whether its report is repeated.
+        for (window_left, arrival, is_repeated) in [
+            (1_500, 3, false),
+            // Less than a full segment.
+            (900, 3, true),
+            // The report before it has been answered.
+            (1_500, 60, true),
+            // A large window: what limits the sender is not known.
+            (1 << 24, 3, true),
+        ] {
+            let params = TackParams::default();
+            let gaps = Gaps::new(params.settle);
+            let mut schedule = Schedule::new(params);
+            schedule.peer_mss = 1_000;
+            schedule.set_rtt_min(Duration::from_millis(40));
+            schedule.ack_loss_rate = 0.02;
+            let rate = Some(Rate::from_bytes_per_sec(100_000));
+            schedule.on_rate(at(0), rate, rate);
+            schedule.on_data(at(0), 2_000, window_left);
+            schedule.on_report(at(1), &gaps);
+            schedule.on_data(at(arrival), 1_000, window_left);
+            schedule.on_window(window_left, &gaps);
+            schedule.on_report(at(arrival), &gaps);
+            let repeat = schedule.due(&gaps, false);
+            assert_eq!(repeat.is_some(), is_repeated, "{window_left}, {arrival}");
         }
     }
 }
