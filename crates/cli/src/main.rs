@@ -169,8 +169,8 @@ fn one_end(
     observe: ObserveArgs,
     command: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
-    // Its files have a thread of their own. Where that one and the connection keep all processors
-    // busy, further threads only cost: they would wake each other for each batch of segments.
+    // A separate thread reads and writes the files. With two processors that thread and the one of
+    // the connection use both; more threads would only wake each other for each batch of segments.
     let processors = std::thread::available_parallelism();
     let runtime = if processors.is_ok_and(|processors| processors.get() > 2) {
         runtime::Builder::new_multi_thread()

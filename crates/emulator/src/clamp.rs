@@ -2,6 +2,8 @@
 //! pass, so that hosts, which see only the MTU of loopback, send nothing too long.
 
 use bytes::Bytes;
+use tack_wire::Flags;
+use tack_wire::options::{KIND_MSS, for_each_option_mut};
 use tack_wire::segment::HEADER_LEN;
 
 use crate::MAX_DATAGRAM;
@@ -9,52 +11,31 @@ use crate::MAX_DATAGRAM;
 /// Largest payload of a segment that the relay carries, without options, bytes.
 const MAX_MSS: u16 = (MAX_DATAGRAM - HEADER_LEN) as u16;
 
-/// Kinds of TCP options (RFC 9293 §3.1).
-const END: u8 = 0;
-const NO_OPERATION: u8 = 1;
-const MSS: u8 = 2;
-
 /// The segment as it goes on: if it is a SYN that announces a larger MSS than is carried, with that
 /// one. Its checksum is left to UDP.
 pub(crate) fn clamped(segment: Bytes) -> Bytes {
-    let Some(at) = mss_at(&segment) else {
+    if segment.len() < HEADER_LEN || segment[13] & Flags::SYN.0 as u8 == 0 {
         return segment;
-    };
-    let announced = u16::from_be_bytes([segment[at], segment[at + 1]]);
-    if announced <= MAX_MSS {
-        return segment;
-    }
-    let mut lowered = segment.to_vec();
-    lowered[at..at + 2].copy_from_slice(&MAX_MSS.to_be_bytes());
-    lowered.into()
-}
-
-/// Where a SYN has its MSS.
-fn mss_at(segment: &[u8]) -> Option<usize> {
-    const SYN: u8 = 2;
-    if segment.len() < HEADER_LEN || segment[13] & SYN == 0 {
-        return None;
     }
     let end = segment.len().min(usize::from(segment[12] >> 4) * 4);
-    let mut at = HEADER_LEN;
-    while at + 1 < end {
-        let len = usize::from(segment[at + 1]);
-        match segment[at] {
-            END => return None,
-            NO_OPERATION => at += 1,
-            MSS if len == 4 && at + 4 <= end => return Some(at + 2),
-            _ if len < 2 => return None,
-            _ => at += len,
+    let mut lowered = segment.to_vec();
+    let Some(options) = lowered.get_mut(HEADER_LEN..end) else {
+        return segment;
+    };
+    for_each_option_mut(options, |kind, body| {
+        if let (KIND_MSS, [high, low]) = (kind, body) {
+            let lower = u16::from_be_bytes([*high, *low]).min(MAX_MSS);
+            [*high, *low] = lower.to_be_bytes();
         }
-    }
-    None
+    });
+    lowered.into()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use tack_wire::options::TcpOptions;
-    use tack_wire::{Flags, Header, Segment};
+    use tack_wire::{Header, Segment};
 
     use super::*;
 

@@ -13,8 +13,10 @@ pub const MAX_OPTIONS_LEN: usize = 40;
 pub const MAX_SACK_BLOCKS: usize = 4;
 
 const KIND_END: u8 = 0;
-const KIND_NOP: u8 = 1;
-const KIND_MSS: u8 = 2;
+/// Kind of the padding between options (RFC 9293 §3.1).
+pub const KIND_NOP: u8 = 1;
+/// Kind of the maximum segment size (RFC 9293 §3.7.1).
+pub const KIND_MSS: u8 = 2;
 const KIND_WINDOW_SCALE: u8 = 3;
 const KIND_SACK_PERMITTED: u8 = 4;
 const KIND_SACK: u8 = 5;
@@ -207,6 +209,25 @@ impl TcpOptions {
 
 fn read_u32(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// Calls `visit` with kind and body of each option in `options`, what lies between the 20 fixed
+/// bytes and the payload, until the list ends or makes no sense. Padding is left out.
+pub fn for_each_option_mut(mut options: &mut [u8], mut visit: impl FnMut(u8, &mut [u8])) {
+    while let [kind, rest @ ..] = options {
+        let (kind, available) = (*kind, rest.len() + 1);
+        let len = match (kind, rest.first()) {
+            (KIND_END, _) => return,
+            (KIND_NOP, _) => 1,
+            (_, Some(len)) if (2..=available).contains(&usize::from(*len)) => usize::from(*len),
+            _ => return,
+        };
+        let (option, rest) = core::mem::take(&mut options).split_at_mut(len);
+        if kind != KIND_NOP {
+            visit(kind, &mut option[2..]);
+        }
+        options = rest;
+    }
 }
 
 fn read_timestamps(body: &[u8]) -> Timestamps {

@@ -26,7 +26,8 @@ const UNHURRIED: f64 = 0.5;
 /// Processor time for a byte that may be the tunnel's own where the processors are said to be the
 /// limit: of that of `tack perf` and of the plain relay together.
 const EXCESS: f64 = 0.10;
-/// Processors that other programs may use for a verdict: the starts of our own count among them.
+/// Most processors that other programs may use in a run that gets a verdict. The benchmark counts
+/// the starts of its own programs as theirs.
 const OTHERS: f64 = 0.2;
 /// Bytes of one write of the source.
 pub(crate) const BLOCK: usize = 256 << 10;
@@ -266,7 +267,8 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
 /// What limits a forwarded connection. That it is the processors is said only where it follows from
 /// what was measured: a tunnel that costs nothing beside what `tack perf` and a plain relay cost
 /// could not have the wanted share with the same use of the processors, and this one costs hardly
-/// more. Where other programs run there is no verdict: who has more processes gets more then.
+/// more. There is no verdict while other programs run, because the scheduler then gives more time
+/// to the side that has more processes.
 fn judgement(
     perf: &Runs,
     forwarded: &Runs,

@@ -11,14 +11,14 @@ use crate::meeting::PeerReader;
 /// The reading half of a connection, which tells of a reset also to who does not read. What arrived
 /// before the reset and was not read is of no use then, as in the kernel's TCP (RFC 9293 §3.5.3).
 pub(super) trait Breaks: AsyncRead {
-    /// Waits until the connection breaks off: for ever where both streams end as they should.
-    /// Cancel safe.
+    /// Waits until the connection is reset or lost. It never returns if both streams end as they
+    /// should. Cancel safe.
     fn broken(&self) -> impl Future<Output = io::Error> + Send;
 }
 
 impl Breaks for ReadHalf<'_> {
     async fn broken(&self) -> io::Error {
-        // The end of the stream is no error, and does not end this.
+        // The end of the stream is not an error: it does not wake this.
         match self.ready(Interest::ERROR).await {
             Ok(_) => {
                 let stream: &tokio::net::TcpStream = self.as_ref();

@@ -114,7 +114,8 @@ fn known_peers_that_cannot_be_read_are_said_once_and_are_no_fault_of_the_peer() 
     assert_eq!(before + after, 1, "{rest}");
 }
 
-/// Puts the state folder `$1` on a disk of its own, which is small, and starts the rest.
+/// Mounts a small file system over the state folder `$1`, with its contents, and runs the rest of
+/// the arguments as a command.
 const SMALL_DISK: &str = r#"
 mount --make-rprivate / &&
 mount -t tmpfs -o size=128k,mode=700 tmpfs /mnt &&

@@ -3,12 +3,11 @@
 
 use tack_base::random::RandomStream;
 use tack_wire::checksum::PROTOCOL_TCP;
+use tack_wire::options::{KIND_NOP, for_each_option_mut};
 use tack_wire::{Ecn, Flags};
 
 use crate::packet::Packet;
 
-const KIND_END: u8 = 0;
-const KIND_NOP: u8 = 1;
 const KIND_SACK: u8 = 5;
 const FLAG_SYN: u8 = 0x02;
 const FLAG_ACK: u8 = 0x10;
@@ -179,7 +178,7 @@ impl Middlebox {
             shift(&mut transport[8..12], other.wrapping_neg());
         }
         if with_sack {
-            for_each_option(&mut transport[20..], |kind, body| {
+            for_each_option_mut(&mut transport[20..], |kind, body| {
                 if kind == KIND_SACK {
                     for edge in body.chunks_exact_mut(4) {
                         shift(edge, other.wrapping_neg());
@@ -206,7 +205,7 @@ impl Middlebox {
         }
         let mut kept = Vec::new();
         let mut stripped = false;
-        for_each_option(&mut packet.transport_mut()[20..], |kind, body| {
+        for_each_option_mut(&mut packet.transport_mut()[20..], |kind, body| {
             if self.config.strip.contains(&kind) {
                 stripped = true;
             } else {
@@ -234,23 +233,4 @@ impl Middlebox {
 fn shift(field: &mut [u8], by: u32) {
     let number = u32::from_be_bytes([field[0], field[1], field[2], field[3]]);
     field.copy_from_slice(&number.wrapping_add(by).to_be_bytes());
-}
-
-/// Calls `visit` with kind and body of each option (padding aside) until the list ends or makes no
-/// sense.
-fn for_each_option(mut options: &mut [u8], mut visit: impl FnMut(u8, &mut [u8])) {
-    while let [kind, rest @ ..] = options {
-        let (kind, available) = (*kind, rest.len() + 1);
-        let len = match (kind, rest.first()) {
-            (KIND_END, _) => return,
-            (KIND_NOP, _) => 1,
-            (_, Some(len)) if (2..=available).contains(&usize::from(*len)) => usize::from(*len),
-            _ => return,
-        };
-        let (option, rest) = std::mem::take(&mut options).split_at_mut(len);
-        if kind != KIND_NOP {
-            visit(kind, &mut option[2..]);
-        }
-        options = rest;
-    }
 }

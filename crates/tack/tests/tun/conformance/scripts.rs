@@ -24,45 +24,37 @@ fn handshake_with_all_options() {
     );
 }
 
-/// RFC 9293 §3.7.1 (MUST-15): without an MSS option 536 bytes over IPv4; nothing is offered to who
-/// offers nothing.
+/// Segment sizes by family: that of Ethernet, and that of a peer which names none (RFC 9293 §3.7.1,
+/// MUST-15).
+const SIZES: [(Family, usize, usize); 2] = [(Family::V4, 1460, 536), (Family::V6, 1440, 1220)];
+
+/// RFC 9293 §3.7.1 (MUST-15): what leaves without an MSS option; nothing is offered to who offers
+/// nothing.
 #[test]
 fn handshake_without_options() {
-    play_over(
-        Family::V4,
-        Opening::Passive,
-        "
-        < S 0:0(0) win 65535 <>
-        * > S. 0:0(0) ack 1 <mss 1460>
-        < . 1:1(0) ack 1
-        write 1072
-        * > . 1:1073(1072) ack 1 each 536 <>
-        < . 1:1(0) ack 1073
-        ",
-    );
-}
-
-/// RFC 9293 §3.7.1 (MUST-15): over IPv6 1220 bytes.
-#[test]
-fn handshake_without_options_over_ipv6() {
-    play_over(
-        Family::V6,
-        Opening::Passive,
-        "
-        < S 0:0(0) win 65535 <>
-        * > S. 0:0(0) ack 1 <mss 1440>
-        < . 1:1(0) ack 1
-        write 2440
-        * > . 1:2441(2440) ack 1 each 1220 <>
-        < . 1:1(0) ack 2441
-        ",
-    );
+    for (family, mss, each) in SIZES {
+        let (len, end) = (2 * each, 2 * each + 1);
+        play_over(
+            family,
+            Opening::Passive,
+            &format!(
+                "
+                < S 0:0(0) win 65535 <>
+                * > S. 0:0(0) ack 1 <mss {mss}>
+                < . 1:1(0) ack 1
+                write {len}
+                * > . 1:{end}({len}) ack 1 each {each} <>
+                < . 1:1(0) ack {end}
+                "
+            ),
+        );
+    }
 }
 
 /// As who opens, too.
 #[test]
 fn active_open_to_a_peer_without_options() {
-    for (family, mss, each) in [(Family::V4, 1460, 536), (Family::V6, 1440, 1220)] {
+    for (family, mss, each) in SIZES {
         let (len, end) = (2 * each, 2 * each + 1);
         play_over(
             family,

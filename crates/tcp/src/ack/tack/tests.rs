@@ -530,6 +530,17 @@ fn l_is_not_more_than_reports_can_tell_of() {
     assert_eq!(policy.schedule.threshold(&policy.gaps), 2000);
 }
 
+/// What a sender says whose round trip is `rtt` ms now.
+fn sync_with(rtt: u32) -> Sync {
+    Sync {
+        startup: false,
+        ack_loss_rate: 0,
+        number: 1,
+        rtt_min: RTT.as_micros() as u32,
+        rtt: 1_000 * rtt,
+    }
+}
+
 #[test]
 fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many() {
     // The round trip that the sender states, milliseconds spent in queues on the way here, the
@@ -547,14 +558,7 @@ fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many
         let mut policy = TackPolicy::new(TackParams::default());
         let schedule = &mut policy.schedule;
         schedule.peer_mss = MSS;
-        let sync = Sync {
-            startup: false,
-            ack_loss_rate: 0,
-            number: 1,
-            rtt_min: RTT.as_micros() as u32,
-            rtt: 1_000 * rtt,
-        };
-        schedule.on_sync(at(1), &sync, Duration::from_millis(forward));
+        schedule.on_sync(at(1), &sync_with(rtt), Duration::from_millis(forward));
         let rate = Some(Rate::from_bytes_per_sec(1_000 * rate));
         schedule.on_rate(at(1), rate, rate);
         schedule.on_window(window, &policy.gaps);
@@ -567,15 +571,8 @@ fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many
 fn losses_are_told_at_once_unless_acknowledgements_queue_for_a_round_trip() {
     for (rtt, at_once) in [(60, 100), (90, 4)] {
         let mut policy = TackPolicy::new(TackParams::default());
-        let sync = Sync {
-            startup: false,
-            ack_loss_rate: 0,
-            number: 1,
-            rtt_min: RTT.as_micros() as u32,
-            rtt: 1_000 * rtt,
-        };
         let schedule = &mut policy.schedule;
-        schedule.on_sync(at(1), &sync, Duration::ZERO);
+        schedule.on_sync(at(1), &sync_with(rtt), Duration::ZERO);
         let mut told = 0;
         while told < 100 && schedule.loss_report_at(at(2)) == Some(at(2)) {
             schedule.on_loss_report(at(2));
