@@ -8,10 +8,11 @@ use super::handshake::{ACE, reflection};
 /// Initial value of both counters, not zero, so that a middlebox that clears them is detected
 /// (§3.2.1).
 const FIRST: u64 = 5;
-/// Unreported marks that cause an immediate acknowledgement: where the packet has payload, and
-/// where it has none (§3.2.2.5.1).
+/// Unreported marks that cause an immediate acknowledgement (n of §3.2.2.5.1): where data waits for
+/// one, where none does, and the most that the RFC permits.
 const ON_DATA: u8 = 2;
 const ON_OTHERS: u8 = 3;
+const AT_MOST: u8 = 7;
 /// Round trips in which each segment was reported as marked, after which marks no longer count as
 /// congestion (§3.2.2.3: three or four).
 const ROUNDS: u8 = 4;
@@ -29,6 +30,8 @@ pub(super) struct Accurate {
     was_marked: bool,
     /// Receiver: the path marks whatever it carries.
     is_overwritten: bool,
+    /// Receiver: data arrived since the last segment that left.
+    data_waits: bool,
     /// Receiver: data left since the last acknowledgement that packets without payload caused.
     has_sent: bool,
     /// Client: codepoint of the SYN-ACK as it arrived, until the acknowledgement of it has left.
@@ -59,6 +62,7 @@ impl Accurate {
             unreported: 0,
             was_marked: false,
             is_overwritten: false,
+            data_waits: false,
             has_sent: false,
             reflect: None,
             reported: FIRST,
@@ -105,13 +109,16 @@ impl Accurate {
 
     /// A packet arrived. True when the peer should be informed at once.
     ///
-    /// Deviation: RFC 9768 §3.2.2.5.1 has an acknowledgement for each third mark, whatever carried
-    /// it. Here marked acknowledgements cause one for each time that data left, and none where the
-    /// handshake shows that the path marks everything: their marks ask nobody to send less, and
-    /// what answers them is marked as well.
+    /// While no data leaves, marked acknowledgements cause one for each third mark, and then one
+    /// for each seventh: §3.2.2.5.1 wants each third, and permits seven.
+    ///
+    /// Deviation: where the handshake shows that the path marks packets that are not capable,
+    /// marked acknowledgements cause none. §3.2.2.5.1 demands one for at most seven, so that the
+    /// peer hears of congestion; these marks show none, and what answers them is marked as well.
     pub(super) fn on_segment(&mut self, marked: bool, has_payload: bool) -> bool {
-        let begins = marked && !self.was_marked;
+        let begins = marked && !self.was_marked && has_payload;
         self.was_marked = marked;
+        self.data_waits |= has_payload;
         if !marked {
             return false;
         }
@@ -120,10 +127,11 @@ impl Accurate {
             return false;
         }
         self.unreported = self.unreported.saturating_add(1);
-        if has_payload {
+        if self.data_waits {
             return begins || self.unreported >= ON_DATA;
         }
-        let is_due = self.unreported >= ON_OTHERS && self.has_sent;
+        let enough = if self.has_sent { ON_OTHERS } else { AT_MOST };
+        let is_due = self.unreported >= enough;
         self.has_sent &= !is_due;
         is_due
     }
@@ -166,6 +174,7 @@ impl Accurate {
 
     pub(super) fn flags(&mut self, has_payload: bool) -> Flags {
         self.unreported = 0;
+        self.data_waits = false;
         self.has_sent |= has_payload;
         match self.reflect.take() {
             Some(ecn) if !has_payload => reflection(ecn),
@@ -195,6 +204,7 @@ fn count(flags: Flags) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// The flags that a receiver sends after so many marks.
     fn after(marks: u64) -> Flags {
@@ -277,15 +287,28 @@ mod tests {
         assert!(!receiver.on_segment(true, true));
         assert!(receiver.on_segment(true, true));
         receiver.flags(false);
-        let others = |receiver: &mut Accurate| [true; 4].map(|_| receiver.on_segment(true, false));
-        assert_eq!(others(&mut receiver), [false; 4], "it sends nothing");
+        // Marked acknowledgements, and how many of them are answered.
+        let answered = |receiver: &mut Accurate, marks: u64| -> Vec<u64> {
+            let is_due = |_: &u64| {
+                let is_due = receiver.on_segment(true, false);
+                if is_due {
+                    receiver.flags(false);
+                }
+                assert!(receiver.unreported < 7, "the counter is unambiguous");
+                is_due
+            };
+            (1..=marks).filter(is_due).collect()
+        };
+        assert_eq!(answered(&mut receiver, 14), [7, 14], "it sends nothing");
         for _ in 0..2 {
             receiver.flags(true);
-            assert_eq!(others(&mut receiver), [false, false, true, false]);
+            assert_eq!(answered(&mut receiver, 17), [3, 10, 17]);
         }
+        assert!(!receiver.on_segment(false, true));
+        assert_eq!(answered(&mut receiver, 3), [2], "data waits");
         receiver.on_overwritten();
         receiver.flags(true);
-        assert_eq!(others(&mut receiver), [false; 4]);
+        assert_eq!(answered(&mut receiver, 20), [0; 0]);
         assert!(!receiver.on_segment(true, true), "one");
         assert!(receiver.on_segment(true, true), "the second one with data");
     }
