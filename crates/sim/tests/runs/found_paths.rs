@@ -575,3 +575,24 @@ fn where_acknowledgements_get_lost_in_bursts_more_of_them_deliver_more() {
         "{tack:?}, {plain:?}"
     );
 }
+
+/// Path 132040 and its neighbours: an application stops reading for 1.6 s, and the queue drains
+/// meanwhile. The sender said that its round trip was 1.7 s, and the next time in a segment that
+/// waited in a new queue for two seconds; until then the receiver took that for the measure of its
+/// window: 2.5 Mbit/s, 3.7 with `delayed:2`. Now it sees by itself that the queue has drained.
+#[test]
+fn the_window_follows_the_round_trip_after_a_pause() {
+    let mbps = |delay: &str, ack: &str| {
+        let text = format!(
+            "duration = '14019224us'\n[wired]\nrate = '4070kbps'\ndelay = '{delay}'\nqueue = '1000p'\n\
+             [[flow]]\ncongestion = 'new_reno'\nack = '{ack}'\napp = 'bulk:pause=2637605us,resume=4227906us'\n"
+        );
+        flows(&text, 1)[0].goodput_bps / 1e6
+    };
+    let delays = ["46ms", "48ms", "50480us", "52ms", "55ms"];
+    delays.par_iter().for_each(|delay| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| mbps(delay, ack));
+        println!("{delay}: {tack:.2} Mbit/s, {plain:.2} with delayed:2");
+        assert!(tack > 0.95 * plain, "{delay}: {tack}, {plain}");
+    });
+}

@@ -3,10 +3,11 @@
 //! Best is what the sender says, for it measures the whole round trip, queues included. What it
 //! says is two round trips old: one passed before it had the sample, and its statement waits in the
 //! queue that it speaks of. What the queue gained since then shows in the one-way delay of each
-//! stamped segment, and is added. Echoed timestamps (RFC 7323) say the same where both sides agreed
-//! on them. Without either there is the handshake, which saw an empty path, if it gave a sample at
-//! all; and last the time in which a window's worth arrives, which is never shorter than a round
-//! trip (as Linux' `tcp_rcv_rtt_measure`).
+//! stamped segment, and is added. What it lost is taken off where that is more than half of what
+//! the sender said. Echoed timestamps (RFC 7323) say the same where both sides agreed on them.
+//! Without either there is the handshake, which saw an empty path, if it gave a sample at all; and
+//! last the time in which a window's worth arrives, which is never shorter than a round trip (as
+//! Linux' `tcp_rcv_rtt_measure`).
 
 use core::time::Duration;
 
@@ -30,6 +31,8 @@ struct Stated {
     smoothed: Duration,
     /// The shortest one.
     shortest: Duration,
+    /// The smoothed relative delay as the statement arrived, in 1/8 microseconds.
+    delay: i64,
 }
 
 /// One-way delays from the sender, up to the unknown difference between the clocks.
@@ -88,7 +91,12 @@ impl ReceiverRoundTrip {
         }
         let smoothed = smoothed.min(LONGEST);
         let shortest = shortest.min(smoothed);
-        let known = self.stated.replace(Stated { smoothed, shortest });
+        let delay = self.delays.as_ref().map_or(0, |delays| delays.smoothed);
+        let known = self.stated.replace(Stated {
+            smoothed,
+            shortest,
+            delay,
+        });
         // The path became longer, or the shortest round trip is forgotten: the shortest delay
         // belongs to it and goes too.
         if let Some(known) = known
@@ -162,8 +170,20 @@ impl ReceiverRoundTrip {
     pub(crate) fn estimate(&self, sending: Option<Duration>) -> RoundTrip {
         let initial = self.handshake.or(sending);
         let stated = self.stated.map(|stated| {
-            let rise = self.delays.as_ref().map_or(Duration::ZERO, Delays::rise);
-            stated.smoothed.max(stated.shortest + rise).min(LONGEST)
+            let Some(delays) = &self.delays else {
+                return stated.smoothed;
+            };
+            // The queue drained, as in a pause. The sender says so once its round trip is half as
+            // long, in a segment that may wait in a new queue.
+            let fallen = (stated.delay - delays.smoothed) / 8;
+            let fallen = Duration::from_micros(u64::try_from(fallen).unwrap_or(0));
+            let has_drained = fallen > stated.smoothed / 2;
+            let known = if has_drained {
+                stated.smoothed.saturating_sub(fallen)
+            } else {
+                stated.smoothed
+            };
+            known.max(stated.shortest + delays.rise()).min(LONGEST)
         });
         match (stated, self.echoed, initial, self.by_window) {
             (Some(stated), ..) => RoundTrip::Measured(stated),
@@ -231,6 +251,36 @@ mod tests {
             panic!("the sender stated a round trip");
         };
         assert!((ms(99)..=ms(101)).contains(&stated), "{stated:?}");
+    }
+
+    /// A queue of 500 ms has drained in a pause: segments take 20 ms as without it, and the sender
+    /// has not said so yet. A fall that it would not state changes nothing.
+    #[test]
+    fn a_queue_that_drained_shows_before_the_sender_can_say_so() {
+        let mut round_trip = ReceiverRoundTrip::default();
+        let mut at_ms = 0;
+        let mut segments = |round_trip: &mut ReceiverRoundTrip, took_ms: u64| {
+            for _ in 0..100 {
+                at_ms += 1;
+                let arrived = Instant::from_millis(at_ms + took_ms);
+                round_trip.on_departure(arrived, at_ms as u32 * 1_000);
+            }
+        };
+        segments(&mut round_trip, 20);
+        segments(&mut round_trip, 520);
+        round_trip.on_stated(Instant::from_millis(720), ms(540), ms(40));
+        for (took, least, most) in [
+            (520, 539, 540),
+            (320, 539, 540),
+            (120, 140, 142),
+            (20, 40, 42),
+        ] {
+            segments(&mut round_trip, took);
+            let RoundTrip::Measured(known) = round_trip.estimate(None) else {
+                panic!("the sender stated a round trip");
+            };
+            assert!((ms(least)..=ms(most)).contains(&known), "{took}: {known:?}");
+        }
     }
 
     /// A sender limited by a window of 64 KiB: a window's worth takes a round trip. Larger windows

@@ -7,6 +7,10 @@ use crate::ack::kind::LossReporting;
 use crate::ack::policy::{AckReason, ReportContext};
 use tack_wire::tack::ListsWriter;
 
+/// Blocks that a report lists where reports wait in a queue: more of them would wait for longer,
+/// and the next report lists others.
+const FEW_BLOCKS: usize = 8;
+
 impl TackPolicy {
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where
     /// that pays.
@@ -43,10 +47,12 @@ impl TackPolicy {
             _ => self.wanted_gaps(),
         };
         self.gaps.resolve_ahead(context.received_to, context.ahead);
-        let max_blocks = if self.schedule.params.rich {
-            MAX_BLOCKS
-        } else {
+        let max_blocks = if !self.schedule.params.rich {
             1
+        } else if self.schedule.is_clogged(context.now) {
+            FEW_BLOCKS
+        } else {
+            MAX_BLOCKS
         };
         let mut writer = ListsWriter::new(out);
         for block in self.blocks.choose(context.ahead, max_blocks) {

@@ -26,6 +26,10 @@ const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
 const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 /// How long it is remembered that acknowledgements waited in a queue on their way.
 const BACK_QUEUE_MEMORY: Duration = Duration::from_secs(10);
+/// Reports in that queue at most, where the queue is theirs.
+const WAITING_REPORTS: u64 = 8;
+/// The longest time between reports on account of that queue.
+const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
@@ -87,8 +91,10 @@ pub(super) struct Schedule {
     queueing: Duration,
     /// Until when it counts that acknowledgements waited in a queue on their way.
     sparse_to: Instant,
-    /// The same of a queue longer than RTTmin.
+    /// The same of a queue longer than RTTmin, …
     clogged_to: Instant,
+    /// … and the time between reports with which a few of them are in it.
+    clogged_interval: Nanos,
     /// When all reports of losses that left would have left, had there been one in each period.
     losses_told_to: Instant,
     /// The sender says that it still probes for capacity.
@@ -133,6 +139,7 @@ impl Schedule {
             queueing: Duration::ZERO,
             sparse_to: Instant::ZERO,
             clogged_to: Instant::ZERO,
+            clogged_interval: Nanos::ZERO,
             losses_told_to: Instant::ZERO,
             startup: true,
             growth: Growth {
@@ -181,11 +188,12 @@ impl Schedule {
     }
 
     /// The shortest time between periodic acknowledgements: RTTmin/beta, or less where the window
-    /// is scarce.
+    /// is scarce, or more where acknowledgements wait in a queue longer than RTTmin.
     #[inline]
     fn shortest_interval(&self) -> Nanos {
         self.offered
             .map_or(self.time_period, |offered| offered.period(self.time_period))
+            .max(self.clogged_interval)
     }
 
     /// Period in force: the longer of the shortest interval and the time that L segments take.
@@ -244,17 +252,27 @@ impl Schedule {
         if self.params.losses != LossReporting::AtOnce {
             return None;
         }
-        if now >= self.clogged_to {
+        if !self.is_clogged(now) {
             return Some(now);
         }
-        let ahead = self.time_period() * u32::from(self.params.beta - 1);
+        let ahead = self.loss_period() * u32::from(self.params.beta - 1);
         let told_to = self.losses_told_to.max(now + ahead);
         Some(now + told_to.saturating_since(now + ahead))
     }
 
+    /// Acknowledgements have lately waited in a queue longer than RTTmin.
+    pub(super) fn is_clogged(&self, now: Instant) -> bool {
+        now < self.clogged_to
+    }
+
     /// A report of a loss leaves.
     pub(super) fn on_loss_report(&mut self, now: Instant) {
-        self.losses_told_to = self.losses_told_to.max(now) + self.time_period();
+        self.losses_told_to = self.losses_told_to.max(now) + self.loss_period();
+    }
+
+    /// The period in which there is one report of losses, where acknowledgements wait.
+    fn loss_period(&self) -> Duration {
+        self.time_period.max(self.clogged_interval).into()
     }
 
     /// L in force, bytes.
@@ -323,6 +341,9 @@ impl Schedule {
         if back > self.rtt_min {
             self.clogged_to = now + BACK_QUEUE_MEMORY;
         }
+        // Whatever the sender says.
+        let few_wait = Nanos::from(back) / WAITING_REPORTS;
+        self.clogged_interval = few_wait.min(LONGEST_INTERVAL);
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
     }
@@ -421,7 +442,8 @@ impl Schedule {
             None => Instant::ZERO,
         };
         if enough {
-            let at = if self.is_probed() {
+            let is_clogged = self.clogged_interval > self.time_period;
+            let at = if self.is_probed() && !is_clogged {
                 self.pending_since
             } else {
                 point()
