@@ -596,3 +596,27 @@ fn the_window_follows_the_round_trip_after_a_pause() {
         assert!(tack > 0.95 * plain, "{delay}: {tack}, {plain}");
     });
 }
+
+/// Path 135158: data in both directions. Acknowledgements on data give no sample where reports do,
+/// and the first report came once a queue had grown: Vegas took 41 ms for the path's round trip of
+/// 24, and overflowed the queue before it left slow start. 23 of 224 segments were retransmitted,
+/// none with `delayed:2`.
+#[test]
+fn vegas_knows_the_path_before_the_first_report() {
+    let run = |delay: &u32, ack: &str| {
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '4370kbps'\ndelay = '{delay}us'\nqueue = '1.0bdp'\nqueue_reverse = '50p'\n\
+             [[flow]]\ncongestion = 'vegas'\nack = '{ack}'\nbytes = '289631B'\napp = 'duplex'\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        let seconds = flow.completion_s.expect("it ends");
+        (flow.retransmitted_segments, seconds)
+    };
+    let delays: Vec<u32> = (0..16).map(|step| 10_665 + 158 * step).collect();
+    delays.par_iter().for_each(|delay| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| run(delay, ack));
+        println!("{delay} us: {tack:?} again and seconds, {plain:?} with delayed:2");
+        assert!(tack.0 <= plain.0 + 4, "{delay}: {tack:?}, {plain:?}");
+        assert!(tack.1 < 1.2 * plain.1, "{delay}: {tack:?}, {plain:?}");
+    });
+}

@@ -175,11 +175,12 @@ impl Connection {
         if let Some(RoundTrip { newest, fastest }) = self.feedback.info.round_trip {
             self.rtt
                 .sample(now, newest, fastest, self.snd.una, self.snd.nxt);
+            self.rtt.tell();
             return Some(fastest);
         }
         if self.feedback.info.rate != Measured::BySender {
             self.take_coarse_sample(now, arrived, delivery);
-            return None;
+            return self.first_bound(arrived, delivery);
         }
         if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
             && !delivery.repaired
@@ -202,6 +203,15 @@ impl Connection {
         // timeout still lets it grow if round trips have.
         self.sample_coarsely(now, age.min(self.rtt.base_rto() * 2));
         None
+    }
+
+    /// What an acknowledgement on data bounds the round trip by, for a controller that has had no
+    /// sample. Where data goes both ways the first report may come once queues have grown, and
+    /// their delay would pass for the path's.
+    fn first_bound(&mut self, arrived: Instant, delivery: &Delivery) -> Option<Duration> {
+        let is_bound = !self.feedback.info.numbered && !delivery.repaired;
+        let newest = delivery.newest_sent_at.filter(|at| *at <= arrived)?;
+        (is_bound && self.rtt.tell()).then(|| arrived.saturating_since(newest))
     }
 
     /// Takes what an acknowledgement without a timing echo says about the round trip, where reports

@@ -28,6 +28,8 @@ pub(crate) struct RttEstimator {
     min: WindowedMin<u64>,
     /// The shortest round trip ever.
     least: Option<Duration>,
+    /// The controller has been given a sample.
+    is_told: bool,
     initial_rto: Nanos,
     /// What the peer stated, before there was a sample.
     stated: Option<Nanos>,
@@ -52,6 +54,7 @@ impl RttEstimator {
             variation: Nanos::ZERO,
             min: WindowedMin::new(nanos(MIN_WINDOW)),
             least: None,
+            is_told: false,
             initial_rto: initial_rto.into(),
             stated: None,
             min_rto: min_rto.into(),
@@ -82,6 +85,12 @@ impl RttEstimator {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
         self.least = Some(self.least.map_or(fastest, |least| least.min(fastest)));
         self.sample_smooth(smooth, snd_una, snd_nxt);
+    }
+
+    /// The controller is given a sample. True for the first one.
+    #[inline]
+    pub(crate) fn tell(&mut self) -> bool {
+        !core::mem::replace(&mut self.is_told, true)
     }
 
     /// Takes a sample that is good enough for SRTT and RTTVAR, and too coarse for the minimum.
