@@ -24,6 +24,7 @@ mod figures;
 mod judge;
 mod measure;
 mod moments;
+mod neighbour;
 mod paths;
 #[path = "../../../testkit/benches/processor/time.rs"]
 mod processor;

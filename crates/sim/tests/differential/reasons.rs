@@ -9,6 +9,7 @@ use crate::figures::Figures;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::moments::{is_chance, moment_of_blackout};
+use crate::neighbour::rarer_than_the_neighbour;
 use crate::paths::{Path, Work};
 use crate::runs;
 use crate::way_back::{
@@ -58,6 +59,7 @@ pub(crate) fn reason(
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
+            .or_else(|| rarer_than_the_neighbour(path, tack, plain))
             .or_else(|| late_timers(path, tack))
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| competition(path, tack))

@@ -1,6 +1,8 @@
 //! Paths that the random search flagged although TACK does nothing wrong there: why, measured. Each
 //! test fails where the reason no longer holds.
 
+use rayon::prelude::*;
+
 use crate::found_paths::{flows, report};
 
 /// Path 80303: a video, and bursts of losses on the way back in which `delayed:2` stands still for
@@ -109,4 +111,57 @@ fn what_is_not_repaired_when_the_run_ends_was_lost_all_the_same() {
         tack.1 <= tack.0 && 20 * tack.2 >= 19 * plain.2,
         "{tack:?}, {plain:?}"
     );
+}
+
+/// Paths 134647 and 135887: of two BBR flows, the one that is acknowledged more rarely gets less.
+/// With as many acknowledgements TACK has no less than `delayed:2` in its place, and the two flows
+/// have as much together whoever acknowledges how often.
+#[test]
+fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
+    for (path, first, second) in [
+        (
+            "rate = '52667kbps'\ndelay = '6153us'\nqueue = '1.0bdp'\nmtu_black_hole = 1105\n\
+             late_timers = '2891us'\nlate_processing = '1851us'",
+            "",
+            "start = '858398us'",
+        ),
+        (
+            "rate = '21813kbps'\ndelay = '1954us'\nqueue = '1.0bdp'\nloss_reverse = 0.0128\n\
+             late_timers_reverse = '2467us'\nlate_processing_reverse = '775us'",
+            "mss = 536",
+            "mss = 536\nstart = '519427us'\nextra_delay = '603us'",
+        ),
+    ] {
+        let run = |ack: &str, neighbour: &str| {
+            let text = format!(
+                "duration = '9s'\n[wired]\n{path}\n[[flow]]\ncongestion = 'bbr'\nack = '{ack}'\n{first}\n\
+                 [[flow]]\ncongestion = 'bbr'\nack = '{neighbour}'\n{second}\n"
+            );
+            let runs: Vec<_> = (1..=8)
+                .into_par_iter()
+                .map(|seed| flows(&text, seed))
+                .collect();
+            let mean = |flow: usize| {
+                runs.iter()
+                    .map(|run| run[flow].goodput_bps / 1e6)
+                    .sum::<f64>()
+                    / runs.len() as f64
+            };
+            (mean(0), mean(0) + mean(1))
+        };
+        let [tack, dense, plain] =
+            ["tack", "tack:l=1,beta=64", "delayed:2"].map(|ack| run(ack, "delayed:2"));
+        let alike = run("tack", "tack");
+        println!(
+            "{tack:?} Mbit/s, dense {dense:?}, {plain:?} with delayed:2; {alike:?} beside TACK"
+        );
+        assert!(
+            tack.0 < 0.8 * plain.0,
+            "the limit is gone: {tack:?}, {plain:?}"
+        );
+        assert!(dense.0 > 0.9 * plain.0, "{dense:?}, {plain:?}");
+        for both in [tack.1, alike.1] {
+            assert!(both > 0.95 * plain.1, "{tack:?}, {alike:?}, {plain:?}");
+        }
+    }
 }

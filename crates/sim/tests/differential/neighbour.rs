@@ -1,0 +1,47 @@
+//! A reason that lies in how often the other flow of a path is acknowledged.
+
+use crate::figures::Figures;
+use crate::judge::{Flag, judge};
+use crate::measure::{PLAIN, Variant};
+use crate::paths::Path;
+use crate::runs;
+
+/// TACK that acknowledges as often as its neighbour does, or more often.
+const DENSE: &str = "tack:l=1,beta=64";
+
+/// Of two flows, the one that is acknowledged more rarely gets less: its bandwidth estimate is
+/// smoother, or its segments leave in larger bursts. That must be all. With dense acknowledgements
+/// of TACK the difference must be gone, and both flows together must have about as much as with the
+/// plain policy, whether TACK is beside that or beside TACK.
+pub(crate) fn rarer_than_the_neighbour(
+    path: &Path,
+    tack: &Figures,
+    plain: &Figures,
+) -> Option<String> {
+    if !path.shared || path.judged > 1 || tack.acks_per_byte() >= plain.acks_per_byte() {
+        return None;
+    }
+    let has_as_much = |figures: &Figures| figures.all >= 0.95 * plain.all;
+    if !has_as_much(tack) {
+        return None;
+    }
+    let dense = runs::fresh(path, &Variant::new(DENSE));
+    if judge(path, &dense, plain).contains(&Flag::Slow) {
+        return None;
+    }
+    let mut variant = Variant::new("tack");
+    variant.path_keys.push("flow.1.ack=tack".into());
+    let alike = runs::fresh(path, &variant);
+    has_as_much(&alike).then(|| {
+        format!(
+            "the neighbour is acknowledged more often: {DENSE} has {:.2} Mbit/s, TACK {:.2} and {PLAIN} {:.2}; together they have {:.2}, \
+             with {PLAIN} {:.2} and with TACK on both {:.2}",
+            dense.goodput / 1e6,
+            tack.goodput / 1e6,
+            plain.goodput / 1e6,
+            tack.all / 1e6,
+            plain.all / 1e6,
+            alike.all / 1e6,
+        )
+    })
+}
