@@ -46,6 +46,8 @@ pub struct PathConfig {
     pub suspension: Option<SuspensionConfig>,
     /// IP packets longer than this are dropped silently.
     pub mtu_black_hole: Option<usize>,
+    /// From then on.
+    pub mtu_black_hole_from: Instant,
 }
 
 impl PathConfig {
@@ -61,6 +63,7 @@ impl PathConfig {
             blackouts: Vec::new(),
             suspension: None,
             mtu_black_hole: None,
+            mtu_black_hole_from: Instant::ZERO,
         }
     }
 }
@@ -108,6 +111,8 @@ pub struct Path {
     blackouts: Vec<Blackout>,
     suspension: Option<Suspension>,
     largest: usize,
+    /// Packets that enter before may be larger.
+    largest_from: Instant,
     /// There is more than rate, delay and queue.
     has_faults: bool,
     /// On the way, in order of arrival.
@@ -138,6 +143,7 @@ impl Path {
                 .suspension
                 .map(|config| Suspension::new(config, seed, stream)),
             largest: config.mtu_black_hole.unwrap_or(usize::MAX),
+            largest_from: config.mtu_black_hole_from,
             in_order: VecDeque::new(),
             late: BTreeMap::new(),
             next: None,
@@ -177,7 +183,7 @@ impl Path {
             self.counters.blacked_out += 1;
             return;
         }
-        if self.is_too_large(len) {
+        if self.is_too_large(now, len) {
             self.counters.too_large += 1;
             return;
         }
@@ -235,10 +241,10 @@ impl Path {
         }
     }
 
-    /// A packet of `len` bytes vanishes, whenever it enters.
+    /// A packet of `len` bytes vanishes if it enters at `now`.
     #[inline]
-    pub(crate) fn is_too_large(&self, len: usize) -> bool {
-        len > self.largest
+    pub(crate) fn is_too_large(&self, now: Instant, len: usize) -> bool {
+        len > self.largest && now >= self.largest_from
     }
 
     /// When the next packet arrives.

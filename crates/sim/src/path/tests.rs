@@ -349,6 +349,12 @@ fn a_black_hole_swallows_by_size() {
     assert_eq!(path.counters().too_large, 1);
     assert_eq!(number(&path.receive(Instant::FAR_FUTURE).unwrap().1), 0);
     assert!(path.receive(Instant::FAR_FUTURE).is_none());
+    config.mtu_black_hole_from = Instant::from_millis(5);
+    let mut path = Path::new(&config, 1, 0);
+    for at in [4, 5, 6] {
+        path.send(Instant::from_millis(at), datagram(at, 1_401));
+    }
+    assert_eq!(path.counters().too_large, 2, "those from 5 ms on");
 }
 
 #[test]

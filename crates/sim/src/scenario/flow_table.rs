@@ -15,10 +15,11 @@ use super::units;
 use super::video::Video;
 use super::wired::{LONGEST_DELAY, bounded};
 
-const TCP_ONLY: [&str; 16] = [
+const TCP_ONLY: [&str; 17] = [
     "congestion",
     "ack",
     "mss",
+    "base_mss",
     "timestamps",
     "sack",
     "ecn",
@@ -285,6 +286,9 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     config.mss = table
         .integer("mss", 88, 65_475)?
         .map_or(config.mss, |mss| mss as u16);
+    config.base_mss = table
+        .integer("base_mss", 88, u64::from(config.mss))?
+        .map(|mss| mss as u16);
     config.timestamps = table.boolean("timestamps")?.unwrap_or(config.timestamps);
     config.sack = table.boolean("sack")?.unwrap_or(config.sack);
     config.ecn = table.boolean("ecn")?.unwrap_or(config.ecn);

@@ -180,6 +180,13 @@ fn read_path(
         ));
     }
     let middlebox = read_middlebox(table, side, isn)?;
+    let mtu_key = side.key("mtu_black_hole");
+    let mtu = table.integer(&mtu_key, 68, 65_535)?;
+    let from_key = side.key("mtu_black_hole_from");
+    let from = bounded(table, &from_key, LONGEST_DELAY)?;
+    if from.is_some() && mtu.is_none() {
+        return Err(table.fail(&from_key, format!("has no effect without {mtu_key}")));
+    }
     Ok(PathConfig {
         bottleneck,
         loss: LossConfig {
@@ -200,9 +207,8 @@ fn read_path(
         middlebox,
         blackouts: read_blackouts(table, side)?,
         suspension: read_suspension(table, side)?,
-        mtu_black_hole: table
-            .integer(&side.key("mtu_black_hole"), 68, 65_535)?
-            .map(|mtu| mtu as usize),
+        mtu_black_hole: mtu.map(|mtu| mtu as usize),
+        mtu_black_hole_from: Instant::ZERO + from.unwrap_or_default(),
     })
 }
 

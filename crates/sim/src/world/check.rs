@@ -47,6 +47,8 @@ struct Pace {
     /// is the higher one.
     under_way_until: Instant,
     left_at_rate: Rate,
+    /// Payload of a full-sized segment, bytes.
+    mss: u64,
 }
 
 impl WireObserver {
@@ -145,10 +147,12 @@ impl WireObserver {
             since: now,
             under_way_until: now,
             left_at_rate: rate,
+            mss,
         });
         self.pace = Some(Pace {
             rate,
             depth,
+            mss,
             // A quantum in reserve is one at the rate in force.
             tokens: pace.filled(now) * (depth as f64 / pace.depth as f64).max(1.0),
             since: now,
@@ -168,7 +172,9 @@ impl WireObserver {
             pace.rate
         };
         pace.under_way_until = pace.under_way_until.max(now) + pace.rate.time_for(bytes);
-        if pace.tokens < 0.0 {
+        // A probe for a larger path MTU leaves as a whole, and what follows waits for longer.
+        let beyond_mss = bytes.saturating_sub(pace.mss);
+        if pace.tokens + (beyond_mss as f64) < 0.0 {
             let (rate, excess) = (pace.rate, -pace.tokens);
             return Err(format!(
                 "sent {excess:.0} bytes more than the pacing rate of {rate} and four quanta allow"

@@ -173,12 +173,12 @@ impl Network {
         self.paths[direction].send_delayed(now, packet, beyond);
     }
 
-    /// The wired path never lets a packet of this length through that `host` sends.
+    /// The wired path does not let a packet of this length through that `host` sends at `now`.
     #[inline]
-    pub(super) fn is_too_large(&self, host: usize, packet: &Packet) -> bool {
+    pub(super) fn is_too_large(&self, now: Instant, host: usize, packet: &Packet) -> bool {
         // From station to station it takes no wired path.
         (host == 0 || host_at(packet.dst()) == 0)
-            && self.paths[usize::from(host > 0)].is_too_large(packet.len())
+            && self.paths[usize::from(host > 0)].is_too_large(now, packet.len())
     }
 
     /// A packet of a station has come to the access point: to go to the server, or to another

@@ -145,8 +145,9 @@ impl World<'_, '_> {
             flows.mark(&mut packet);
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
             let checks_all = observers.checks == Checks::EveryEvent;
-            let stall =
-                flows.note_sent(host, now, &packet, || !network.is_too_large(host, &packet));
+            let stall = flows.note_sent(host, now, &packet, || {
+                !network.is_too_large(now, host, &packet)
+            });
             if checks_all
                 && outcome.is_ok()
                 && let Ok(segment) = Segment::parse(packet.transport())

@@ -47,6 +47,7 @@ pub(crate) enum Fault {
     SmallSegments,
     EcnRewrite,
     EcnFlags,
+    Narrowing,
 }
 
 /// Faults of ECN: one of them is on each path of the search for those. [`FAULTS`] has no other than
@@ -214,6 +215,11 @@ impl Fault {
                 let from = pick(random, &["all", "syn", "rest"]);
                 wired.text(format!("clear_ecn_flags{side}"), flags);
                 wired.text(format!("clear_ecn_flags_from{side}"), from);
+            }
+            Self::Narrowing => {
+                wired.set(format!("mtu_black_hole{side}"), 600 + random.below(8_300));
+                let start = shape.busy * random.unit();
+                wired.text(format!("mtu_black_hole_from{side}"), micros(start));
             }
             Self::SmallSegments => every_flow(draft, "mss", pick(random, &["536", "1000", "1220"])),
         }

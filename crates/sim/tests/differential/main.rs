@@ -13,9 +13,11 @@
 //! ```text
 //! TACK_SEARCH=1..2000 cargo test --release -p tack-sim --test differential -- --nocapture
 //! TACK_ECN_SEARCH=1..400 cargo test --release -p tack-sim --test differential ecn -- --nocapture
+//! TACK_MTU_SEARCH=1..400 cargo test --release -p tack-sim --test differential mtu -- --nocapture
 //! ```
 //!
-//! The second form searches paths of another family: one of their faults is one of ECN.
+//! The second form searches paths of another family: one of their faults is one of ECN. On those of
+//! the third form the MTU shrinks during the run, and packets have up to 9,000 bytes.
 
 mod draft;
 mod ecn_reasons;
@@ -25,6 +27,7 @@ mod judge;
 mod measure;
 mod moments;
 mod neighbour;
+mod packets;
 mod paths;
 #[path = "../../../testkit/benches/processor/time.rs"]
 mod processor;
@@ -46,6 +49,8 @@ const QUICK: &str = "1..30";
 /// Those on which something is wrong with ECN: 20, of which the last marks nearly everything. Path
 /// 10 is left out, as its reasons take most of the time that all others together take.
 const QUICK_ECN: &str = "1..9,11..20,9079";
+/// Those whose MTU shrinks.
+const QUICK_MTU: &str = "1..20";
 
 #[test]
 fn tack_is_no_worse_than_delayed_acknowledgements_on_random_paths() {
@@ -66,6 +71,14 @@ fn no_feedback_is_worse_than_another_on_random_paths_that_spoil_ecn() {
             .into_iter()
             .chain([(path, Comparison::Tack)])
             .collect()
+    });
+}
+
+/// The same with packets of up to 9,000 bytes, on paths whose MTU shrinks during the run.
+#[test]
+fn random_paths_whose_mtu_shrinks_are_no_worse_with_tack() {
+    search("TACK_MTU_SEARCH", QUICK_MTU, |number| {
+        vec![(draw(number, Family::Mtu), Comparison::Tack)]
     });
 }
 

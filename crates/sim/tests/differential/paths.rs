@@ -64,6 +64,8 @@ pub(crate) enum Family {
     All,
     /// One of the faults is one of ECN, and the ends have no ECN, or classic or accurate feedback.
     Ecn,
+    /// One of the faults is a path whose MTU shrinks, and packets have up to 9,000 bytes.
+    Mtu,
 }
 
 /// Path number `number` of all faults.
@@ -76,6 +78,7 @@ pub(crate) fn draw(number: u64, family: Family) -> Path {
     let name = match family {
         Family::All => "path",
         Family::Ecn => "ecn-path",
+        Family::Mtu => "mtu-path",
     };
     let mut random = RandomStream::new(number, name, 0);
     let random = &mut random;
@@ -133,6 +136,12 @@ pub(crate) fn draw(number: u64, family: Family) -> Path {
         }
         drawn.push((fault, side));
     }
+    if family == Family::Mtu {
+        large_packets(random, &mut draft);
+        let side = pick(random, &SIDES);
+        Fault::Narrowing.write(side, shape, random, &mut draft);
+        drawn.push((Fault::Narrowing, side));
+    }
     let faults = spoil(random, shape, &mut draft, drawn);
     draft.head.text("name", format!("{name}-{number}"));
     draft.head.set("seed", number);
@@ -167,6 +176,15 @@ fn feedback(random: &mut RandomStream, draft: &mut Draft) -> bool {
         }
     }
     false
+}
+
+/// As over UDP: the ends take packets of 9,000 bytes, and two thirds of them begin with what each
+/// path carries and probe for more.
+fn large_packets(random: &mut RandomStream, draft: &mut Draft) {
+    every_flow(draft, "mss", "8960");
+    if random.below(3) > 0 {
+        every_flow(draft, "base_mss", "1160");
+    }
 }
 
 /// Half of the paths with marks mark all that may be marked, or all but 0.1 to 26 %. Numbers of
@@ -296,7 +314,7 @@ fn spoil(
                 (
                     Fault::TinyQueue | Fault::HugeQueue,
                     Fault::TinyQueue | Fault::HugeQueue
-                )
+                ) | (Fault::BlackHole | Fault::SmallSegments, Fault::Narrowing)
             )
         };
         if drawn

@@ -10,6 +10,7 @@ use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::moments::{is_chance, moment_of_blackout};
 use crate::neighbour::rarer_than_the_neighbour;
+use crate::packets::unfound_mtu;
 use crate::paths::{Path, Work};
 use crate::runs;
 use crate::way_back::{
@@ -49,7 +50,8 @@ pub(crate) fn reason(
         Flag::Retx => window(path, flag)
             .or_else(|| unrepaired(path, tack, plain))
             .or_else(|| late_packets(path, tack, plain))
-            .or_else(|| ecn_reasons::cleared_counter(path, flag)),
+            .or_else(|| ecn_reasons::cleared_counter(path, flag))
+            .or_else(|| unfound_mtu(path, flag, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack, plain))
@@ -66,8 +68,11 @@ pub(crate) fn reason(
             .or_else(|| shorter_segments(path, tack))
             .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| behind_a_loss(path, tack, plain))
-            .or_else(|| density(path, tack, plain)),
-        Flag::Rto => progress(tack, plain).or_else(|| bursts_of_acknowledgements(path, flag, tack)),
+            .or_else(|| density(path, tack, plain))
+            .or_else(|| unfound_mtu(path, flag, tack, plain)),
+        Flag::Rto => progress(tack, plain)
+            .or_else(|| bursts_of_acknowledgements(path, flag, tack))
+            .or_else(|| unfound_mtu(path, flag, tack, plain)),
         _ => None,
     }
 }

@@ -165,3 +165,51 @@ fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
         }
     }
 }
+
+/// Paths 11 and 280 of the family with an MTU that shrinks: `delayed:2` lost its probes for larger
+/// packets, or had not sent them, when the MTU shrank, and so lost nothing to that. TACK had found
+/// 9,000 bytes, and finds the new MTU by timeouts. Without probes both are as fast.
+#[test]
+fn who_has_not_found_larger_packets_loses_none_when_the_mtu_shrinks() {
+    for (head, path, keys) in [
+        (
+            "duration = '12461720us'",
+            "rate = '4130kbps'\ndelay = '11543us'\nqueue = '5p'\nmtu_black_hole = 8506\n\
+             mtu_black_hole_from = '3848070us'\n[[wired.blackout_reverse]]\nstart = '7238977us'\nduration = '245638us'",
+            "congestion = 'cubic'",
+        ),
+        (
+            "duration = '30s'",
+            "rate = '86167kbps'\ndelay = '3615us'\nqueue = '0.5bdp'\nmtu_black_hole = 6938\n\
+             mtu_black_hole_from = '48300us'",
+            "congestion = 'new_reno'\nbytes = '576985B'\ntimestamps = false",
+        ),
+    ] {
+        let run = |ack: &str, largest: u32| {
+            let text = format!(
+                "{head}\n[wired]\n{path}\n[[flow]]\nack = '{ack}'\n{keys}\nmss = {largest}\nbase_mss = 1160\n"
+            );
+            let flow = flows(&text, 1).remove(0);
+            let arrived = flow.data_segments - flow.retransmitted_segments;
+            let size = flow.bytes_delivered as f64 / arrived as f64;
+            (flow.goodput_bps / 1e6, size)
+        };
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| run(ack, 8_960));
+        let [small_tack, small_plain] = ["tack", "delayed:2"].map(|ack| run(ack, 1_160));
+        println!(
+            "{tack:?} Mbit/s and bytes, {plain:?} with delayed:2; {small_tack:?} and {small_plain:?} without probes"
+        );
+        assert!(
+            tack.0 < 0.8 * plain.0,
+            "the limit is gone: {tack:?}, {plain:?}"
+        );
+        assert!(
+            tack.1 > 1.1 * plain.1 && plain.1 <= 1160.0,
+            "{tack:?}, {plain:?}"
+        );
+        assert!(
+            small_tack.0 > 0.9 * small_plain.0,
+            "{small_tack:?}, {small_plain:?}"
+        );
+    }
+}
