@@ -4,6 +4,8 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// Says on standard error that the test which calls this, or a part of it, does not run, and why:
 /// `SKIPPED NAME OF THE TEST: why`. It is seen although the test passes: libtest holds back what
@@ -20,6 +22,22 @@ pub fn skipped(why: impl Display) {
     };
     // Without standard error there is nobody to tell.
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// The first of these programs that this machine lacks, in words: `no sshd`.
+pub fn lacks(programs: &[&str]) -> Option<String> {
+    let missing = programs.iter().find(|program| path_of(program).is_none());
+    missing.map(|program| format!("no {program}"))
+}
+
+/// The file of a program in the folders of `PATH`.
+pub fn path_of(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&path).map(|folder| folder.join(program));
+    found.find(|file| {
+        let metadata = file.metadata();
+        metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    })
 }
 
 #[cfg(test)]
@@ -63,6 +81,17 @@ mod tests {
             }
         }
         assert!(files > 500, "{files}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        assert_eq!(
+            lacks(&["sh", "no-such-program", "other"]).unwrap(),
+            "no no-such-program"
+        );
+        assert_eq!(lacks(&["sh", "cat"]), None);
+        // A folder is no program.
+        assert_eq!(path_of(".."), None);
     }
 
     /// As `cargo test` runs it: without `--nocapture`.

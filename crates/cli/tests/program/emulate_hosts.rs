@@ -84,11 +84,11 @@ impl Emulation {
 }
 
 fn has_iperf3() -> bool {
-    let found = std::process::Command::new("iperf3").arg("-v").output();
-    if found.is_err() {
-        tack_skip::skipped("no iperf3");
+    let missing = tack_skip::lacks(&["iperf3"]);
+    if let Some(why) = &missing {
+        tack_skip::skipped(why);
     }
-    found.is_ok()
+    missing.is_none()
 }
 
 fn number(value: &Value, pointer: &str) -> f64 {
@@ -334,8 +334,10 @@ except OSError:
     pass
 ";
     if !rustix::process::geteuid().is_root() {
-        tack_skip::skipped("it takes root to be two users");
-        return;
+        return tack_skip::skipped("it takes root to be two users");
+    }
+    if let Some(why) = tack_skip::lacks(&["python3"]) {
+        return tack_skip::skipped(why);
     }
     let mut listening = Running::start(&mut stranger(program, &name));
     assert_eq!(listening.text_line(), "ready\n");
@@ -353,6 +355,9 @@ except OSError:
 /// keep nobody out.
 #[test]
 fn silent_clients_keep_nobody_out_of_an_emulation() {
+    if let Some(why) = tack_skip::lacks(&["python3"]) {
+        return tack_skip::skipped(why);
+    }
     let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {
         return;
     };

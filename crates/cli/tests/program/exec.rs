@@ -32,11 +32,8 @@ impl World {
     /// # Errors
     /// In words, what this machine lacks.
     pub(crate) fn new(network: Network, programs: &[&str]) -> Result<Self, String> {
-        for program in programs {
-            let found = Command::new("which").arg(program).output();
-            if !found.is_ok_and(|output| output.status.success()) {
-                return Err(format!("no {program}"));
-            }
+        if let Some(why) = tack_skip::lacks(programs) {
+            return Err(why);
         }
         let scratch = tempfile::tempdir().unwrap();
         let world = Self { network, scratch };
@@ -215,24 +212,24 @@ fn curl_git_rsync_and_python_run_without_root_and_all_they_reach_is_the_peers() 
         world.text("files")
     );
     fs::write(world.path("rsyncd.conf"), conf).unwrap();
-    let _rsync = Running::start(&mut world.shell(
-        SERVER,
-        "exec rsync --daemon --no-detach --config=rsyncd.conf",
-    ));
+    let line = "exec rsync --daemon --no-detach --config=rsyncd.conf";
+    let command = &mut world.shell(SERVER, line);
+    let _rsync = world.network.serving(SERVER, command, (FAR_V4, 873));
     let mut git = world.shell(
         SERVER,
         "git config --global --add safe.directory \"*\"; \
          exec git daemon --export-all --base-path=. --reuseaddr",
     );
-    let _git = Running::start(git.env("HOME", world.scratch.path()));
-    // Everything in one network; the daemons may take a moment.
+    let git = git.env("HOME", world.scratch.path());
+    let _git = world.network.serving(SERVER, git, (FAR_V4, 9418));
+    // Everything in one network.
     let line = format!(
         "exec ../tack exec server: -- sh -ec \"\
          id -u; \
-         curl -sS --retry 20 --retry-connrefused --retry-delay 1 -o got http://www.test/file; \
+         curl -sS -o got http://www.test/file; \
          curl -sS -o got6 http://[{FAR_V6}]/file; \
-         until git clone -q git://www.test/repository clone 2>errors; do sleep 0.2; done; \
-         until rsync -a rsync://www.test/files/ copy/ 2>>errors; do sleep 0.2; done; \
+         git clone -q git://www.test/repository clone; \
+         rsync -a rsync://www.test/files/ copy/; \
          python3 ../client.py {FAR_V4} {FAR_V6} www.test delayed\""
     );
     let ended = world.user_ok(&line);
@@ -418,11 +415,10 @@ fn names_stay_the_peers_when_the_machine_replaces_its_configuration() {
 /// nobody see root's files as nobody's.
 #[test]
 fn ssh_reads_the_configuration_of_the_system() {
-    let Some(world) = two() else { return };
-    if Command::new("ssh").arg("-V").output().is_err() {
-        tack_skip::skipped("no ssh");
-        return;
+    if let Some(why) = tack_skip::lacks(&["ssh"]) {
+        return tack_skip::skipped(why);
     }
+    let Some(world) = two() else { return };
     let _service = met(&world);
     fs::write(world.path("passwd"), "user:x:1000:1000::/:/bin/sh\n").unwrap();
     world.ok("chmod a+r passwd; chown -R 1000:1000 home");

@@ -18,6 +18,12 @@ const DESK: usize = 2;
 /// Where the laptop finds the desk computer: at the other end of the Wi-Fi.
 const FAR: &str = "10.78.1.1:7777";
 
+/// The server of ssh, which is not in every user's path.
+fn sshd() -> Option<PathBuf> {
+    let usual = || Some(PathBuf::from("/usr/sbin/sshd")).filter(|file| file.exists());
+    tack_skip::path_of("sshd").or_else(usual)
+}
+
 struct World {
     network: Network,
     scratch: tempfile::TempDir,
@@ -27,11 +33,11 @@ impl World {
     /// # Errors
     /// In words, what this machine lacks.
     fn new(network: Network, programs: &[&str]) -> Result<Self, String> {
-        for program in programs {
-            let found = Command::new("which").arg(program).output();
-            if !found.is_ok_and(|output| output.status.success()) {
-                return Err(format!("no {program}"));
-            }
+        if let Some(why) = tack_skip::lacks(programs) {
+            return Err(why);
+        }
+        if sshd().is_none() {
+            return Err("no sshd".into());
         }
         let scratch = tempfile::tempdir().unwrap();
         Ok(Self { network, scratch })
@@ -111,21 +117,14 @@ impl World {
             self.text("authorized"),
         );
         self.write("sshd_config", config.as_bytes());
+        // It wants to be called by its whole path.
         let line = format!(
-            "exec \"$(which sshd || echo /usr/sbin/sshd)\" -D -e -f {}",
+            "exec {} -D -e -f {}",
+            sshd().unwrap().display(),
             self.text("sshd_config")
         );
-        let sshd = Running::start(&mut self.shell(host, files, &line));
-        self.wait_for_port(host, at, port);
-        sshd
-    }
-
-    fn wait_for_port(&self, host: usize, at: &str, port: u16) {
-        let line = format!(
-            "n=0; until bash -c 'exec 3<>/dev/tcp/{at}/{port}' 2>/dev/null; do \
-             n=$((n+1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done"
-        );
-        self.ok(host, &line);
+        let command = &mut self.shell(host, files, &line);
+        self.network.serving(host, command, (at, port))
     }
 
     /// Options of ssh, without a word from the files of whoever runs the test.
@@ -280,8 +279,8 @@ fn programs_cross_the_air_and_their_bytes_are_the_same() {
         "exec python3 -m http.server 8000 --bind 127.0.0.1 --directory {}",
         world.scratch.path().display()
     );
-    let _http = Running::start(&mut world.shell(DESK, &[], &serve_files));
-    world.wait_for_port(DESK, "127.0.0.1", 8000);
+    let command = &mut world.shell(DESK, &[], &serve_files);
+    let _http = world.network.serving(DESK, command, ("127.0.0.1", 8000));
     let forward = [
         "forward",
         "-L",
@@ -364,8 +363,8 @@ asyncio.run(main())
     };
     world.write("server.py", SERVER.as_bytes());
     world.write("client.py", CLIENT.as_bytes());
-    let _server = Running::start(&mut world.shell(DESK, &[], &format!("exec {python} server.py")));
-    world.wait_for_port(DESK, "localhost", 8765);
+    let command = &mut world.shell(DESK, &[], &format!("exec {python} server.py"));
+    let _server = world.network.serving(DESK, command, ("localhost", 8765));
     let ended = world.ok(LAPTOP, &format!("{python} client.py"));
     assert!(ended.stdout.contains("equal 101"), "{ended:?}");
 }
@@ -396,7 +395,8 @@ fn the_readme_works_as_typed() {
         return;
     };
     network.end_after(PATIENCE);
-    let world = match World::new(network, &["ssh", "curl", "python3", "ssh-keygen"]) {
+    let programs = ["ssh", "curl", "python3", "ssh-keygen"];
+    let world = match World::new(network, &programs) {
         Ok(world) => world,
         Err(why) => return tack_skip::skipped(why),
     };
@@ -430,9 +430,8 @@ fn the_readme_works_as_typed() {
             "exec python3 -m http.server {port} --bind {at} --directory {}",
             world.text("site")
         );
-        let http = Running::start(&mut world.shell(there, &[], &site));
-        world.wait_for_port(there, at, port);
-        http
+        let command = &mut world.shell(there, &[], &site);
+        world.network.serving(there, command, (at, port))
     });
 
     let (on_server, elsewhere) = readme_lines();

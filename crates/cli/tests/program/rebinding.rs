@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::support::network::{Network, network};
 use crate::support::{Ended, PATIENCE, Running, finish};
@@ -69,9 +68,8 @@ impl World {
     /// `None` where this machine cannot have it, which is said. Words at addresses of the machine
     /// itself and of its network are `TRAP`, others `public`.
     fn new(rules: &[&str]) -> Option<Self> {
-        let looked = Command::new("python3").arg("--version").output();
-        if !looked.is_ok_and(|output| output.status.success()) {
-            tack_skip::skipped("no python3");
+        if let Some(why) = tack_skip::lacks(&["python3"]) {
+            tack_skip::skipped(why);
             return None;
         }
         let mut network = network(2, |network| {

@@ -238,6 +238,10 @@ fn a_side_that_ends_first_still_takes_what_the_other_says() {
 
 #[test]
 fn on_a_terminal_the_end_of_the_other_side_is_the_end() {
+    // It makes a terminal.
+    if let Some(why) = tack_skip::lacks(&["script"]) {
+        return tack_skip::skipped(why);
+    }
     let target = target(|mut stream| stream.write_all(b"bye").unwrap());
     let two = Two::new(&["--target", &target.to_string()]);
     let connect = two.connect(&target.to_string());
@@ -247,13 +251,6 @@ fn on_a_terminal_the_end_of_the_other_side_is_the_end() {
         .collect();
     let mut script = std::process::Command::new("script");
     script.args(["-qec", &words.join(" "), "/dev/null"]);
-    if std::process::Command::new("script")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        return tack_skip::skipped("no script, which makes a terminal");
-    }
     let (mut service, _input, reading) = held_open(script);
     assert_eq!(ends(&mut service, || ()), Some(0));
     let heard = String::from_utf8(reading.join().unwrap()).unwrap();

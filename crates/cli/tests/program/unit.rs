@@ -23,11 +23,6 @@ const NOBODY: u32 = 65534;
 /// it finds is the network and its sockets, which are what the service is for.
 const EXPOSURE: &str = "--threshold=15";
 
-fn is_here(program: &str, option: &str) -> bool {
-    let found = Command::new(program).arg(option).output();
-    found.is_ok_and(|output| output.status.success())
-}
-
 /// The units with the program that is tested, which is not installed.
 fn units() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -42,8 +37,8 @@ fn units() -> tempfile::TempDir {
 
 #[test]
 fn systemd_understands_the_units_and_finds_them_tight() {
-    if !is_here("systemd-analyze", "--version") {
-        return tack_skip::skipped("no systemd-analyze");
+    if let Some(why) = tack_skip::lacks(&["systemd-analyze"]) {
+        return tack_skip::skipped(why);
     }
     let folder = units();
     let analyze = |arguments: &[&str]| {
@@ -129,10 +124,8 @@ fn the_service_works_under_what_its_unit_restricts() {
     if !getuid().is_root() {
         return tack_skip::skipped("only root makes a sandbox like that of the unit");
     }
-    for program in ["unshare", "setpriv", "mount", "strace"] {
-        if !is_here(program, "--version") {
-            return tack_skip::skipped(format_args!("no {program}"));
-        }
+    if let Some(why) = tack_skip::lacks(&["bash", "unshare", "setpriv", "mount", "strace"]) {
+        return tack_skip::skipped(why);
     }
     let target = target(echo).to_string();
     let client = Side::new();
@@ -237,8 +230,8 @@ fn check_calls(trace: &str) {
         names.contains("recvmsg") || names.contains("recvmmsg"),
         "{names:?}"
     );
-    if !is_here("systemd-analyze", "--version") {
-        return tack_skip::skipped("SystemCallFilter: no systemd-analyze");
+    if let Some(why) = tack_skip::lacks(&["systemd-analyze"]) {
+        return tack_skip::skipped(format_args!("SystemCallFilter: {why}"));
     }
     let mut allowed = set("@system-service");
     for excluded in ["@privileged", "@resources"] {

@@ -1,6 +1,7 @@
 //! Machines of a test: network namespaces with cables between them. They take root and iproute2.
 
 use std::ffi::OsStr;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::tack;
+use super::{Running, tack};
 
 /// Network namespaces. When it is dropped, they are gone, and so are the programs in them.
 pub(crate) struct Network {
@@ -149,6 +150,27 @@ impl Network {
             .args(["netns", "exec", &self.names[host], program])
             .stdin(Stdio::null());
         command
+    }
+
+    /// A program on a host, once it serves at this address and port.
+    ///
+    /// # Panics
+    /// If it ends before it does: with what it said.
+    pub(crate) fn serving(&self, host: usize, command: &mut Command, at: (&str, u16)) -> Running {
+        let mut running = Running::start(command);
+        within(&self.namespace(host), || {
+            // Whoever watches the test kills a program that never serves.
+            while TcpStream::connect(at).is_err() {
+                if running.child.try_wait().unwrap().is_some() {
+                    panic!(
+                        "{command:?} does not serve at {at:?}: {:?}",
+                        running.ended()
+                    );
+                }
+                sleep(Duration::from_millis(20));
+            }
+        });
+        running
     }
 
     /// `tack` on a host, for a person whose files are in `state`.

@@ -27,6 +27,9 @@ fn run(line: &str) {
 /// retransmissions.
 #[test]
 fn an_unreachable_host_is_told_at_once() {
+    if let Some(why) = tack_skip::lacks(&["ip"]) {
+        return tack_skip::skipped(why);
+    }
     isolated(|| async {
         sysctl("ipv4/ip_forward", "1");
         sysctl("ipv6/conf/all/forwarding", "1");
@@ -49,6 +52,9 @@ fn an_unreachable_host_is_told_at_once() {
 /// segments.
 #[test]
 fn packet_too_big_makes_segments_smaller() {
+    if let Some(why) = tack_skip::lacks(&["ip"]) {
+        return tack_skip::skipped(why);
+    }
     isolated(|| async {
         sysctl("ipv4/ip_forward", "1");
         sysctl("ipv6/conf/all/forwarding", "1");
@@ -75,6 +81,9 @@ fn packet_too_big_makes_segments_smaller() {
 /// been believed for as long as it is to be, probes find what the link takes by then.
 #[test]
 fn a_link_that_grows_is_noticed() {
+    if let Some(why) = tack_skip::lacks(&["ip"]) {
+        return tack_skip::skipped(why);
+    }
     isolated(|| async {
         let link = Link::new([clean(), clean()], 1, Box::new(|_, _| true));
         let endpoint = host(options(2));
@@ -176,6 +185,9 @@ fn too_big(src: SocketAddr, dst: SocketAddr, seq: u32, mtu: u16) -> Vec<u8> {
 /// A hop limit that runs out on the way ends an attempt to connect.
 #[test]
 fn a_loop_on_the_way_is_told() {
+    if let Some(why) = tack_skip::lacks(&["ip", "nft"]) {
+        return tack_skip::skipped(why);
+    }
     isolated(|| async {
         sysctl("ipv4/ip_forward", "1");
         sysctl("ipv6/conf/all/forwarding", "1");

@@ -1,6 +1,7 @@
 //! Ordinary programs on the kernel's TCP at the other end: curl, nginx, socat, nc.
 
 use std::fs;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -27,7 +28,7 @@ fn start(name: &str, arguments: &[&str]) -> Option<Program> {
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn();
     match started {
         Ok(child) => Some(Program(child)),
@@ -39,7 +40,10 @@ fn start(name: &str, arguments: &[&str]) -> Option<Program> {
 }
 
 /// Connects once the program listens.
-async fn connect(endpoint: &Endpoint, address: SocketAddr) -> Stream {
+///
+/// # Panics
+/// If it ends before: with what it said.
+async fn connect(endpoint: &Endpoint, program: &mut Program, address: SocketAddr) -> Stream {
     loop {
         match endpoint.connect(address).await {
             Ok(stream) => return stream,
@@ -47,6 +51,13 @@ async fn connect(endpoint: &Endpoint, address: SocketAddr) -> Stream {
                 matches!(error, tack::ConnectError::Refused { .. }),
                 "{error}"
             ),
+        }
+        if let Some(status) = program.0.try_wait().unwrap() {
+            let mut said = String::new();
+            if let Some(mut errors) = program.0.stderr.take() {
+                errors.read_to_string(&mut said).unwrap();
+            }
+            panic!("the program at {address} ended: {status}: {said}");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -73,10 +84,10 @@ fn a_file_from_nginx() {
         );
         fs::write(path("config"), config).unwrap();
         let endpoint = host(options(0));
-        let Some(_nginx) = start("nginx", &["-c", path("config").to_str().unwrap()]) else {
+        let Some(mut nginx) = start("nginx", &["-c", path("config").to_str().unwrap()]) else {
             return;
         };
-        let mut stream = connect(&endpoint, "10.77.0.1:8080".parse().unwrap()).await;
+        let mut stream = connect(&endpoint, &mut nginx, "10.77.0.1:8080".parse().unwrap()).await;
         stream
             .write_all(b"GET /file HTTP/1.0\r\n\r\n")
             .await
@@ -150,7 +161,7 @@ fn files_to_and_from_nc() {
             let nc = nc.args(["-c", &line]).current_dir(folder.path()).spawn();
             let mut nc = Program(nc.unwrap());
             let stream = match is_server {
-                true => connect(&endpoint, SocketAddr::new(ip("10.77.0.1"), 9000)).await,
+                true => connect(&endpoint, &mut nc, SocketAddr::new(ip("10.77.0.1"), 9000)).await,
                 false => listener.accept().await.unwrap().0,
             };
             let (mut reader, mut writer) = stream.into_split();
@@ -174,10 +185,15 @@ fn an_echo_through_socat() {
     isolated(|| async {
         let endpoint = host(options(0));
         let listen = "TCP-LISTEN:9000,bind=10.77.0.1,reuseaddr";
-        let Some(_socat) = start("socat", &[listen, "EXEC:cat"]) else {
+        let Some(mut socat) = start("socat", &[listen, "EXEC:cat"]) else {
             return;
         };
-        let stream = connect(&endpoint, SocketAddr::new(ip("10.77.0.1"), 9000)).await;
+        let stream = connect(
+            &endpoint,
+            &mut socat,
+            SocketAddr::new(ip("10.77.0.1"), 9000),
+        )
+        .await;
         let (mut reader, mut writer) = stream.into_split();
         tokio::join!(
             write_stream(&mut writer, 1, 500_000),
