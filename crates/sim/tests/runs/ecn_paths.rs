@@ -64,10 +64,11 @@ fn a_path_that_marks_nearly_everything_does_not_hold_accurate_feedback_back() {
 }
 
 /// Paths 9322 and 9358: a middlebox clears AE on acknowledgements, so that the counter of accurate
-/// feedback begins with 1 for 5: four marks that nobody made end the slow start. RFC 9768 takes
-/// only a zero there for a fault. Where AE passes, both kinds of feedback are alike.
+/// feedback begins with 1 for 5: four marks that nobody made ended the slow start, 1.8 times as long
+/// as with classic feedback. RFC 9768 takes only a zero there for a fault. More marks than the
+/// first acknowledgement delivers segments are one as well.
 #[test]
-fn a_counter_without_ae_ends_the_slow_start_of_vegas() {
+fn a_counter_without_ae_does_not_end_the_slow_start_of_vegas() {
     let seconds = |fault: &str, feedback: &str| {
         let text = format!(
             "duration = '60s'\n[wired]\nrate = '90912kbps'\ndelay = '13043us'\nqueue = '1.0bdp'\n{fault}\n\
@@ -78,16 +79,8 @@ fn a_counter_without_ae_ends_the_slow_start_of_vegas() {
     };
     let cleared = "clear_ecn_flags_reverse = 'ae'\nclear_ecn_flags_from_reverse = 'rest'";
     let [accurate, classic] = ["offer", "accept"].map(|feedback| seconds(cleared, feedback));
-    let [passing, classic_passing] = ["offer", "accept"].map(|feedback| seconds("", feedback));
-    println!("{accurate:.2} and {classic:.2} s, {passing:.2} and {classic_passing:.2} with AE");
-    assert!(
-        accurate > 1.2 * classic,
-        "{accurate}, {classic}: the limit is gone"
-    );
-    assert!(
-        passing < 1.1 * classic_passing,
-        "{passing}, {classic_passing}"
-    );
+    println!("{accurate:.2} and {classic:.2} s");
+    assert!(accurate < 1.1 * classic, "{accurate}, {classic}");
 }
 
 /// Path 9466: the timers and the processing of the receiver's host are late by several round trips,
@@ -204,11 +197,11 @@ fn a_path_that_marks_everything_does_not_hold_tack_back() {
 }
 
 /// Path 692 of that family: a middlebox clears AE on acknowledgements. The counter of accurate
-/// feedback then reports marks that nobody made, and the sender of `delayed:2` leaves slow start
-/// before it overflows a queue of five packets. With classic feedback it sends as much again as
-/// TACK, which has no other.
+/// feedback then reported marks that nobody made, and the sender of `delayed:2` left slow start
+/// before it overflowed a queue of five packets: it sent 7 % again, 34 % with classic feedback. The
+/// queue overflows with both, and as with TACK, which has no other feedback.
 #[test]
-fn a_counter_without_ae_ends_the_slow_start_of_delayed_acknowledgements() {
+fn a_counter_without_ae_does_not_end_the_slow_start_of_delayed_acknowledgements() {
     let again = |ack: &str, feedback: &str| {
         let text = format!(
             "duration = '60s'\n[wired]\nrate = '7221kbps'\ndelay = '1010us'\nqueue = '5p'\n\
@@ -221,8 +214,73 @@ fn a_counter_without_ae_ends_the_slow_start_of_delayed_acknowledgements() {
     let tack = again("tack", "offer");
     let [accurate, classic] = ["offer", "accept"].map(|feedback| again("delayed:2", feedback));
     println!("{tack:.3} again with TACK, {accurate:.3} and {classic:.3} with delayed:2");
-    assert!(tack < classic + 0.06, "{tack}, {classic}");
-    assert!(accurate < tack - 0.06, "{accurate}, {tack}");
+    for other in [accurate, classic] {
+        assert!(tack < other + 0.06, "{tack}, {accurate}, {classic}");
+    }
+}
+
+/// Path 10547 of that family: the same, where the sequence numbers are rewritten but those of SACK
+/// blocks are not, and two BBR flows repeat what a full queue drops, a segment in each round trip.
+/// False marks bounded one of them: 17.9 % again, 11.0 % with classic feedback.
+#[test]
+fn a_counter_without_ae_does_not_bound_the_window_of_bbr() {
+    let again = |feedback: &str| {
+        let text = format!(
+            "duration = '12678883us'\n[wired]\nrate = '10189kbps'\ndelay = '16972us'\nqueue = '1.0bdp'\n\
+             clear_ecn_flags_reverse = 'ae'\nclear_ecn_flags_from_reverse = 'all'\nduplicate = 0.0053\n\
+             isn_rewrite = 'without_sack'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = 'delayed:2'\naccurate_ecn = '{feedback}'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = 'delayed:2'\nstart = '792534us'\naccurate_ecn = 'offer'\n"
+        );
+        let runs: Vec<_> = (1..=8_u64)
+            .into_par_iter()
+            .map(|seed| flows(&text, seed).remove(0))
+            .collect();
+        let segments: u64 = runs.iter().map(|flow| flow.data_segments).sum();
+        let again: u64 = runs.iter().map(|flow| flow.retransmitted_segments).sum();
+        again as f64 / segments as f64
+    };
+    let [accurate, classic] = ["offer", "accept"].map(again);
+    println!("{accurate:.3} again, {classic:.3} with classic feedback");
+    assert!((accurate - classic).abs() < 0.03, "{accurate}, {classic}");
+}
+
+/// Paths 10022 and 10577: the path marks all that may be marked, and losses in the handshake or at
+/// random leave BBR with a low estimate of its bandwidth. Marks then held its window at what the
+/// path holds by that estimate, with which it cannot measure more: 1.5 Mbit/s of 21.9 with accurate
+/// feedback, 8.3 with classic, and 40 of 141 with TACK, 68 with `delayed:2`. Marks that all
+/// acknowledgements report, and that reduce nothing any more, end ECN.
+#[test]
+fn marks_on_everything_do_not_hold_an_estimate_of_bbr_down() {
+    let path = |ack: &str, feedback: &str| {
+        let text = format!(
+            "duration = '13562168us'\n[wired]\nrate = '21864kbps'\ndelay = '39054us'\nqueue = '2.0bdp'\n\
+             ecn_threshold = '5p'\necn_mark = 1.0\n[[wired.blackout]]\nstart = '1us'\nduration = '99140us'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{ack}'\naccurate_ecn = '{feedback}'\nsack = false\n"
+        );
+        flows(&text, 1)[0].goodput_bps / 1e6
+    };
+    let [accurate, classic] = ["offer", "accept"].map(|feedback| path("delayed:2", feedback));
+    println!("{accurate:.1} Mbit/s, {classic:.1} with classic feedback");
+    assert!(accurate > 0.7 * classic, "{accurate}, {classic}");
+
+    let lossy = |ack: &str| {
+        let flow = |ack: &str, more: &str| {
+            format!(
+                "[[flow]]\ncongestion = 'bbr'\nack = '{ack}'\naccurate_ecn = 'offer'\nmss = 536\n{more}"
+            )
+        };
+        let text = format!(
+            "duration = '3s'\n[wired]\nrate = '141322kbps'\ndelay = '3396us'\nqueue = '0.5bdp'\necn_mark = 1.0\n\
+             loss = 0.0094\n[[wired.blackout]]\nstart = '1us'\nduration = '7270us'\n{}{}",
+            flow(ack, ""),
+            flow("delayed:2", "start = '282812us'\nextra_delay = '1996us'\n"),
+        );
+        flows(&text, 1)[0].goodput_bps / 1e6
+    };
+    let [tack, plain] = ["tack", "delayed:2"].map(lossy);
+    println!("{tack:.1} Mbit/s, {plain:.1} with delayed:2");
+    assert!(tack > 0.7 * plain, "{tack}, {plain}");
 }
 
 /// Path 330 of that family, without its marks, which are not used there: without timestamps the

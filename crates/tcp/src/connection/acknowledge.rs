@@ -12,7 +12,7 @@ use super::timers::Timer;
 use super::{CloseReason, Connection};
 use crate::ack::feedback::{ReadContext, SenderState};
 use crate::ack::policy::LossDetectedBy;
-use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping};
+use crate::cc::{Ack, Cause, Congestion, CongestionController, RateSample, RecoveryShaping};
 use crate::recovery::LossView;
 use crate::recovery::episodes::PlainAck;
 use crate::trace::{AckReceived, Traced};
@@ -333,22 +333,26 @@ impl Connection {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
         let marks = self.ecn.on_ack(flags, segments, una, nxt);
         self.telemetry.counters.ce_reported += marks.counted;
-        if marks.reduce
-            && (self.recovery.is_idle() || self.cc.recovery_shaping() == RecoveryShaping::Own)
-        {
-            self.cc.on_congestion(&Congestion {
-                now,
-                cause: Cause::Ecn,
-                prior_in_flight: flight,
-                cwnd_limited,
-                consecutive_timeouts: 0,
-                snd_nxt: nxt,
-            });
-        }
         if marks.reduce {
             // Without the room for what is not reported yet.
-            let window = self.cc.cwnd().min(self.cc.ssthresh());
-            self.ecn.on_reduced_for_marks(window, self.mtu.mss().into());
+            let window = |cc: &dyn CongestionController| cc.cwnd().min(cc.ssthresh());
+            let before = window(&*self.cc);
+            let answers =
+                self.recovery.is_idle() || self.cc.recovery_shaping() == RecoveryShaping::Own;
+            if answers {
+                self.cc.on_congestion(&Congestion {
+                    now,
+                    cause: Cause::Ecn,
+                    prior_in_flight: flight,
+                    cwnd_limited,
+                    consecutive_timeouts: 0,
+                    snd_nxt: nxt,
+                });
+            }
+            let after = window(&*self.cc);
+            let is_lowest = answers && after >= before;
+            self.ecn
+                .on_reduced_for_marks(after, is_lowest, self.mtu.mss().into());
         }
         if let Some(window) = marks.restore
             && self.recovery.is_idle()

@@ -50,6 +50,8 @@ pub(super) struct Accurate {
 enum Check {
     /// The next segment carries the first counter.
     Due,
+    /// It was not zero, and no acknowledgement delivered anything.
+    Begun,
     Passed,
     /// The counter is not used any more.
     Failed,
@@ -140,6 +142,10 @@ impl Accurate {
     /// first one and zero, as a middlebox makes it (§3.2.2.4). Three marks make it zero as well.
     /// That is rare, and the sender then does without ECN.
     ///
+    /// A middlebox that clears some of the flags makes 1 or 4 of the first counter: the first
+    /// acknowledgement that delivers something then reports more marks than segments, and is taken
+    /// for the same fault. The packet of the handshake before them may be marked besides.
+    ///
     /// An acknowledgement that delivers nothing may be an old one, whose counter would seem to have
     /// wrapped. The peer reports at most seven marks at once. Only where acknowledgements were lost
     /// can one report more; the result is then the largest possible number (appendix A.2.1).
@@ -154,12 +160,20 @@ impl Accurate {
                 self.distrust();
                 return None;
             }
-            Check::Due | Check::Passed => self.check = Check::Passed,
+            Check::Due => self.check = Check::Begun,
+            Check::Begun | Check::Passed => {}
         }
         if segments == 0 {
             return Some(0);
         }
         let least = field.wrapping_sub(self.reported) & 7;
+        if self.check == Check::Begun {
+            if least > segments + 1 {
+                self.distrust();
+                return None;
+            }
+            self.check = Check::Passed;
+        }
         if least < segments && (least == 0 || segments <= DISTINCT) {
             self.continuous = None;
         }
@@ -243,6 +257,24 @@ mod tests {
         assert_eq!(sender.on_ack(after(9), 20), Some(17));
         let mut sender = Accurate::new();
         assert_eq!(sender.on_ack(after(0), 20), Some(0));
+    }
+
+    /// What a middlebox makes of the first counter that clears AE or ECE; §3.2.2.4 has only one
+    /// that clears all flags.
+    #[test]
+    fn a_first_counter_of_more_marks_than_segments_is_a_middlebox() {
+        for flag in [Flags::AE, Flags::ECE] {
+            let cleared = |marks| Flags(after(marks).0 & !flag.0);
+            let mut sender = Accurate::new();
+            // An acknowledgement that delivers nothing says nothing.
+            assert_eq!(sender.on_ack(cleared(0), 0), Some(0));
+            assert_eq!(sender.on_ack(cleared(0), 2), None);
+            assert_eq!(sender.on_ack(cleared(5), 5), Some(0), "not used any more");
+        }
+        // The packet of the handshake was marked, too. Later acknowledgements may be lost.
+        let mut sender = Accurate::new();
+        assert_eq!(sender.on_ack(after(2), 1), Some(2));
+        assert_eq!(sender.on_ack(after(7), 2), Some(5));
     }
 
     #[test]

@@ -45,9 +45,9 @@ struct Echo {
 
 /// A window that marks cannot reduce much further, in segments.
 const SMALLEST: u64 = 4;
-/// Reductions in a row that left no more than that, after which data is not marked as capable any
-/// more. RFC 3168 has no number; RFC 9768 §3.2.2.3 has three or four for its counter, which shows
-/// more.
+/// Reductions in a row that left no more than that, or as much as before, after which data is not
+/// marked as capable any more. RFC 3168 has no number; RFC 9768 §3.2.2.3 has three or four for its
+/// counter, which shows more.
 const ENDLESS: u8 = 8;
 /// Reports of marks that ask for a reduction although all data left as not capable, of which the
 /// last shows that they are false. The first may answer data that left before.
@@ -56,9 +56,10 @@ const STALE: u8 = 2;
 /// Marks that all acknowledgements report, although the sender reduces. Either CWR, which ends the
 /// echo of RFC 3168, does not get to the receiver, or the path marks all that it carries.
 ///
-/// Once the window is as small as it gets, marks ask for nothing more, and data is no longer marked
-/// as capable: a path that is so congested drops packets instead. If the reports then go on though
-/// nothing could be marked, they are false.
+/// Once the window is as small as it gets (BBR keeps what its model says that the path holds, which
+/// marks then keep it from measuring anew), marks ask for nothing more, and data is no longer
+/// marked as capable: a path that is so congested drops packets instead. If the reports then go on
+/// though nothing could be marked, they are false.
 #[derive(Clone, Copy, Debug, Default)]
 struct Endless {
     /// A reduction was made since the last acknowledgement of data that reports no mark.
@@ -223,14 +224,15 @@ impl EcnState {
         }
     }
 
-    /// Marks have reduced the window to `window` bytes, with segments of `mss` bytes.
-    pub(crate) fn on_reduced_for_marks(&mut self, window: u64, mss: u64) {
+    /// Marks have reduced the window to `window` bytes, with segments of `mss` bytes. `is_lowest`
+    /// where they did not, as the congestion controller keeps a larger window than the smallest.
+    pub(crate) fn on_reduced_for_marks(&mut self, window: u64, is_lowest: bool, mss: u64) {
         let endless = &mut self.endless;
         if !endless.has_begun {
             endless.has_begun = true;
             endless.window = Some(window);
         }
-        if window <= SMALLEST * mss {
+        if is_lowest || window <= SMALLEST * mss {
             endless.rounds = endless.rounds.saturating_add(1);
         }
         if endless.rounds >= ENDLESS {

@@ -84,6 +84,11 @@ impl Marks {
         }
     }
 
+    /// What marked was not the network.
+    pub(super) fn on_false_marks(&mut self) {
+        self.bound = None;
+    }
+
     pub(super) fn on_mss(&mut self, mss: u64) {
         if let Some(bound) = &mut self.bound {
             bound.on_mss(mss);

@@ -467,6 +467,11 @@ impl CongestionController for Bbr {
         self.close_episode();
     }
 
+    fn on_false_marks(&mut self, _now: Instant, _window: u64) {
+        // The window grows back to what the model asks for.
+        self.marks.on_false_marks();
+    }
+
     fn on_mss(&mut self, mss: u64) {
         self.mss = mss.clamp(1, MAX_MSS);
         self.initial_window = self.initial_window.max(self.mss);
