@@ -14,7 +14,7 @@ use crate::packets::unfound_mtu;
 use crate::paths::{Path, Work};
 use crate::runs;
 use crate::way_back::{
-    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back,
+    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, slower_pacing,
 };
 
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
@@ -69,6 +69,7 @@ pub(crate) fn reason(
             .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| behind_a_loss(path, tack, plain))
             .or_else(|| density(path, tack, plain))
+            .or_else(|| slower_pacing(path))
             .or_else(|| unfound_mtu(path, flag, tack, plain)),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))

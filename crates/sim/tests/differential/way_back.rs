@@ -8,6 +8,8 @@ use crate::runs;
 
 /// The key of a path for the rate of its way back.
 const RATE: &str = "rate_reverse";
+/// Bytes of a full packet.
+const PACKET: f64 = 1_500.0;
 /// Plain policies that acknowledge less and less often.
 pub(crate) const SPARSE_PLAIN: [&str; 5] = [
     "delayed:4",
@@ -20,6 +22,39 @@ pub(crate) const SPARSE_PLAIN: [&str; 5] = [
 const BURSTS: &str = "wired.gilbert_elliott_reverse";
 /// Plain policies that take more room on the way back than delayed acknowledgements.
 const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timestamps=false"])];
+
+/// The round trips that the plain sender measures include the time for which acknowledgements were
+/// held back, TACK's do not: it spreads the same window over less time, and a way back whose queue
+/// holds not one packet loses what comes before the link is free. The difference must be gone where
+/// no window is spread, and with a queue of five packets, as paths with one rate have at least.
+pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
+    let value = |key: &str, unit: &str| -> Option<f64> {
+        let mut values = path.toml.lines().filter_map(|line| {
+            let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+            value.strip_suffix('"')?.strip_suffix(unit)?.parse().ok()
+        });
+        values.next()
+    };
+    let rate = 1e3 * value(RATE, "kbps")?;
+    if value("queue", "bdp")? * rate * path.rtt >= 8.0 * PACKET {
+        return None;
+    }
+    let gains = |flow_key: Option<&'static str>, path_key: Option<&str>| {
+        let [tack, plain] = Variant::both().map(|mut variant| {
+            variant.flow_keys.extend(flow_key);
+            variant.path_keys.extend(path_key.map(str::to_owned));
+            runs::fresh(path, &variant)
+        });
+        let is_gone = !judge(path, &tack, &plain).contains(&Flag::Slow);
+        is_gone.then(|| gain(path, &tack, &plain))
+    };
+    let unpaced = gains(Some("window_pacing=off"), None)?;
+    let queued = gains(None, Some("wired.queue=5p"))?;
+    Some(format!(
+        "round trips of {PLAIN} include waiting, so it paces more slowly: TACK is {unpaced:.2} times as fast where windows are not \
+         paced, and {queued:.2} times with a queue of five packets",
+    ))
+}
 
 /// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
 /// of the other flow hardly get in. On a fast way back the difference must be gone, and on this one

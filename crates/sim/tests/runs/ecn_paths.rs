@@ -64,9 +64,9 @@ fn a_path_that_marks_nearly_everything_does_not_hold_accurate_feedback_back() {
 }
 
 /// Paths 9322 and 9358: a middlebox clears AE on acknowledgements, so that the counter of accurate
-/// feedback begins with 1 for 5: four marks that nobody made ended the slow start, 1.8 times as long
-/// as with classic feedback. RFC 9768 takes only a zero there for a fault. More marks than the
-/// first acknowledgement delivers segments are one as well.
+/// feedback begins with 1 for 5: four marks that nobody made ended the slow start, and the transfer
+/// took 1.8 times as long as with classic feedback. RFC 9768 takes only a zero there for a fault.
+/// More marks than the first acknowledgement delivers segments are one as well.
 #[test]
 fn a_counter_without_ae_does_not_end_the_slow_start_of_vegas() {
     let seconds = |fault: &str, feedback: &str| {

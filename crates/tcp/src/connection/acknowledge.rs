@@ -212,13 +212,6 @@ impl Connection {
             self.feedback.info.rate,
             self.cc.in_slow_start(),
         );
-        // What was held back as a remainder does not tell how long a report takes that is due.
-        if self.feedback.contract().loss_detected_by == LossDetectedBy::Receiver
-            && event.delivery.bytes >= self.reported_bytes()
-            && let Some(left) = event.delivery.oldest_unrepeated()
-        {
-            self.recovery.on_answer(event.now.nanos_since(left));
-        }
     }
 
     /// A duplicate acknowledgement as RFC 5681 §2 has it, SACK blocks or not.
@@ -259,6 +252,7 @@ impl Connection {
             // may report what seems overdue by now.
             event.lost = self.detect_losses(event.arrived);
         }
+        self.note_answer(event);
         let bare = !event.advanced
             && event.pure
             && !event.window_moved
@@ -270,6 +264,24 @@ impl Connection {
             self.feedback.info.largest,
         ) {
             self.on_repaired_loss(event.now, event.prior_flight);
+        }
+    }
+
+    /// How long a report took that was due, or that left at once as its newest segment showed a
+    /// loss. What was held back as a remainder does not tell.
+    #[inline]
+    fn note_answer(&mut self, event: &AckEvent<'_>) {
+        let left = if self.feedback.contract().loss_detected_by != LossDetectedBy::Receiver {
+            None
+        } else if event.lost > 0 {
+            event.delivery.newest_unrepeated()
+        } else if event.delivery.bytes >= self.reported_bytes() {
+            event.delivery.oldest_unrepeated()
+        } else {
+            None
+        };
+        if let Some(left) = left {
+            self.recovery.on_answer(event.now.nanos_since(left));
         }
     }
 

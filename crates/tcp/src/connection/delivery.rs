@@ -50,6 +50,12 @@ impl Delivery {
         self.oldest_sent_at.filter(|_| !self.repaired)
     }
 
+    /// When the newest segment left, if all that was delivered had left once.
+    #[inline]
+    pub(super) fn newest_unrepeated(&self) -> Option<Instant> {
+        self.newest_sent_at.filter(|_| !self.repaired)
+    }
+
     #[inline]
     fn note(&mut self, delivered: &Delivered, snd_una: StreamOffset) {
         self.segments += 1;

@@ -44,8 +44,9 @@ pub(crate) enum HeldBack {
 pub(crate) struct TailLossProbe {
     probe: Option<Probe>,
     /// The longest that reports which were due took, of the last [`ANSWERS`], from the departure
-    /// of the oldest segment that they are about to when they were handled. Round trips are
-    /// measured without what either host adds to them; timers meet that all the same.
+    /// of the oldest segment that they are about to when they were handled; of those that told of
+    /// a loss, from the departure of the newest. Round trips are measured without what either host
+    /// adds to them; timers meet that all the same.
     answer: WindowedMax<Nanos>,
     answers: u64,
 }
@@ -87,7 +88,8 @@ impl TailLossProbe {
         }
     }
 
-    /// A report that was due told of data that had left up to `took` ago, and only once.
+    /// A report that was due told of data that had left up to `took` ago, and only once; or one
+    /// that told of a loss came so long after the departure of the segment that showed it.
     pub(crate) fn on_answer(&mut self, took: Nanos) {
         self.answers += 1;
         self.answer.update(self.answers, took);

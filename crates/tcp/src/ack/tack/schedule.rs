@@ -457,7 +457,8 @@ impl Schedule {
             true => !self.is_lone(gaps),
             false => self.awaited.is_likely(),
         };
-        if self.filled || (self.pushed && is_waited_for()) {
+        // A sender that repairs what the last report told of pushes what fills its small window.
+        if self.filled || (self.pushed && (listed_gaps || is_waited_for())) {
             // The sender has nothing more, and may wait for an acknowledgement.
             let at = point().max(self.pending_since + self.time_period);
             return Some(DueReport::new(at.min(latest), AckReason::Timer));
