@@ -50,6 +50,7 @@ pub(crate) fn reason(
         Flag::Retx => window(path, flag)
             .or_else(|| unrepaired(path, tack, plain))
             .or_else(|| late_packets(path, tack, plain))
+            .or_else(|| narrow_way_back(path, flag, tack, plain))
             .or_else(|| ecn_reasons::cleared_counter(path, flag))
             .or_else(|| unfound_mtu(path, flag, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
@@ -59,7 +60,7 @@ pub(crate) fn reason(
             .or_else(|| window(path, flag))
             .or_else(|| undelivered(path, tack, plain)),
         Flag::Slow => even_share(path, tack, plain)
-            .or_else(|| narrow_way_back(path, tack, plain))
+            .or_else(|| narrow_way_back(path, flag, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
             .or_else(|| rarer_than_the_neighbour(path, tack, plain))
             .or_else(|| late_timers(path, tack))

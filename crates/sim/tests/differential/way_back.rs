@@ -90,13 +90,22 @@ fn fast_way_back(path: &Path, mut variant: Variant) -> Figures {
 }
 
 /// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as
-/// many bytes of them with either policy, and on a fast way back the difference must be gone.
+/// many bytes of them with either policy, and on a fast way back the difference must be gone. What
+/// a sender repeats that hears later of an overflow must cost no speed.
 ///
 /// Where data goes back as well it need not be full: an answer is lost if the link is busy with an
 /// acknowledgement when it leaves. There a plain policy whose acknowledgements take no more room
 /// for each byte than those of TACK must be no faster than TACK.
-pub(crate) fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+pub(crate) fn narrow_way_back(
+    path: &Path,
+    flag: Flag,
+    tack: &Figures,
+    plain: &Figures,
+) -> Option<String> {
     if !path.toml.contains(RATE) || tack.ack_bytes < 0.9 * plain.ack_bytes {
+        return None;
+    }
+    if flag == Flag::Retx && gain(path, tack, plain) < 0.95 {
         return None;
     }
     let larger = if path.work == Work::Requests {
@@ -105,14 +114,17 @@ pub(crate) fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> O
         None
     };
     let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
-    if judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow) {
+    if judge(path, &fast_tack, &fast_plain).contains(&flag) {
         return None;
     }
     Some(format!(
-        "the way back is narrow: {:.0} and {:.0} bytes of acknowledgements; on a fast one TACK is {:.2} times as fast as {PLAIN}{}",
+        "the way back is narrow: {:.0} and {:.0} bytes of acknowledgements; on a fast one TACK is {:.2} times as fast as {PLAIN}, with \
+         {:.1} and {:.1} % again{}",
         tack.ack_bytes,
         plain.ack_bytes,
         gain(path, &fast_tack, &fast_plain),
+        100.0 * fast_tack.repeated_share(),
+        100.0 * fast_plain.repeated_share(),
         larger.map_or_else(String::new, |larger| format!("; {larger}")),
     ))
 }

@@ -12,6 +12,7 @@ mod hack;
 mod hard_paths;
 mod mixes;
 mod narrow_way_back;
+mod outages;
 mod recovery;
 mod scenarios;
 mod small_windows;

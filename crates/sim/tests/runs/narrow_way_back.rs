@@ -205,3 +205,45 @@ fn a_small_window_that_loses_each_second_segment_does_not_wait_for_timers() {
         assert!(tack > 0.8 * plain, "{congestion}, {queue}: {tack}, {plain}");
     }
 }
+
+/// Path 133544: slow start overflows a queue, and a report takes 5.6 ms on a way back of 114
+/// kbit/s, an acknowledgement of `delayed:2` 3.7 ms: TACK's sender hears of it later, and repeats
+/// 11.3 % of its segments, `delayed:2` 2.9 %. Both are as fast, and with a fast way back repeat
+/// about as much.
+#[test]
+fn who_hears_later_of_an_overflow_repeats_more() {
+    let run = |ack: &str, rate: &str| {
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '9433kbps'\ndelay = '3928us'\nqueue = '2.0bdp'\nrate_reverse = '{rate}'\n\
+             reorder = 0.2296\nreorder_delay = '1762us'\nstrip_options = [8]\nstrip_options_from = 'rest'\n\
+             [[flow]]\ncongestion = 'compound'\nack = '{ack}'\nbytes = '432592B'\n"
+        );
+        let runs: Vec<_> = (1..=16)
+            .into_par_iter()
+            .map(|seed| flows(&text, seed).remove(0))
+            .collect();
+        let again = runs
+            .iter()
+            .map(|flow| flow.retransmitted_segments)
+            .sum::<u64>() as f64;
+        let segments = runs.iter().map(|flow| flow.data_segments).sum::<u64>() as f64;
+        let seconds: f64 = runs.iter().filter_map(|flow| flow.completion_s).sum();
+        println!(
+            "{ack}, {rate}: {:.1} % again, {:.3} s",
+            100.0 * again / segments,
+            seconds / 16.0
+        );
+        (again / segments, seconds)
+    };
+    let [tack, plain] = ["tack", "delayed:2"].map(|ack| run(ack, "114kbps"));
+    let [fast_tack, fast_plain] = ["tack", "delayed:2"].map(|ack| run(ack, "1Gbps"));
+    assert!(
+        tack.0 > plain.0 + 0.06,
+        "what the search flags: {tack:?}, {plain:?}"
+    );
+    assert!(tack.1 < 1.05 * plain.1, "{tack:?}, {plain:?}");
+    assert!(
+        fast_tack.0 < fast_plain.0 + 0.03,
+        "{fast_tack:?}, {fast_plain:?}"
+    );
+}

@@ -11,6 +11,8 @@ const MOST: u32 = 8;
 const ROUND_TRIPS: u32 = 4;
 /// Reports are not repeated faster, whatever RTTmin the peer said.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// So long a sender that repeats itself backs off at least, if it backs off (RFC 6298 section 2.5).
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// How often the last report will be repeated, and when.
 ///
@@ -18,7 +20,9 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// ACKs do not get lost. A report before it that lets the sender go on as well is a copy. Then,
 /// with a loss that is not repaired or a sender that repeats itself, after twice the time each:
 /// what was to bring the repair about may have got lost, or had no room in the lists so far. The
-/// sender does not depend on them.
+/// sender does not depend on them. One that repeats itself backs its timer off, and its next try is
+/// twice as far off as the last one was: word goes on that long, so that the sender is not silent
+/// until then where the way back carries reports again.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     done: u32,
@@ -32,21 +36,35 @@ pub(super) struct Repeats {
     unheard: bool,
 }
 
+/// Periods until a sender that repeated itself after `silence` does so again.
+pub(super) fn backed_off(silence: Duration, period: Duration) -> u32 {
+    let backoff = (2 * silence).min(LONGEST_BACKOFF);
+    // 60,000 at most.
+    (backoff.as_nanos() / period.max(SHORTEST).as_nanos()) as u32
+}
+
 impl Repeats {
     /// A segment arrived; `again` if its bytes had come before and its number had not.
     pub(super) fn on_data(&mut self, again: bool) {
         self.unheard = again;
     }
 
+    /// The sender repeats itself.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.unheard
+    }
+
     /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1;
     /// `open` says that there is an unrepaired loss; there are `beta` periods to a round trip. With
-    /// `told_before` the sender goes on if only the report before this one arrives.
+    /// `told_before` the sender goes on if only the report before this one arrives. One that
+    /// repeats itself does so again after so many periods, `backed_off`.
     pub(super) fn on_report(
         &mut self,
         ack_loss_rate: f64,
         open: bool,
         beta: u8,
         told_before: bool,
+        backed_off: u32,
     ) {
         let mut all_lost = ack_loss_rate;
         let mut close = 0;
@@ -59,7 +77,9 @@ impl Repeats {
             done: 0,
             close: close.saturating_sub(u32::from(told_before)),
             // 1 + 2 + 4 + … periods are so many.
-            spread: if open || self.unheard {
+            spread: if self.unheard {
+                periods.max(backed_off).ilog2()
+            } else if open {
                 periods.ilog2()
             } else {
                 0
@@ -121,16 +141,16 @@ mod tests {
     #[test]
     fn nothing_is_repeated_on_a_clean_path() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.0, false, 4, false);
+        repeats.on_report(0.0, false, 4, false, 0);
         assert!(waits(&mut repeats).is_empty());
     }
 
     #[test]
     fn data_that_carries_the_acknowledgement_is_a_copy() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.3, true, 4, false);
+        repeats.on_report(0.3, true, 4, false, 0);
         let all = waits(&mut repeats).len();
-        repeats.on_report(0.3, true, 4, false);
+        repeats.on_report(0.3, true, 4, false, 0);
         // Word of an open loss no data carries.
         for _ in 0..5 {
             repeats.on_carried();
@@ -141,9 +161,9 @@ mod tests {
     #[test]
     fn copies_follow_the_loss_of_the_ack_path() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.3, false, 4, false);
+        repeats.on_report(0.3, false, 4, false, 0);
         assert_eq!(waits(&mut repeats), [1, 1, 1]);
-        repeats.on_report(1.0, false, 4, false);
+        repeats.on_report(1.0, false, 4, false, 0);
         assert_eq!(waits(&mut repeats).len(), MOST as usize);
     }
 
@@ -151,7 +171,7 @@ mod tests {
     fn a_report_before_it_that_does_as_well_is_a_copy() {
         for (ack_loss_rate, copies) in [(0.0, 0), (0.02, 0), (0.3, 2)] {
             let mut repeats = Repeats::default();
-            repeats.on_report(ack_loss_rate, false, 4, true);
+            repeats.on_report(ack_loss_rate, false, 4, true, 0);
             assert_eq!(waits(&mut repeats).len(), copies, "{ack_loss_rate}");
         }
     }
@@ -159,16 +179,16 @@ mod tests {
     #[test]
     fn reports_of_an_open_loss_back_off() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.05, true, 4, false);
+        repeats.on_report(0.05, true, 4, false, 0);
         assert_eq!(waits(&mut repeats), [1, 1, 2, 4, 8]);
-        repeats.on_report(0.0, true, 255, false);
+        repeats.on_report(0.0, true, 255, false, 0);
         assert_eq!(waits(&mut repeats).len(), 9);
     }
 
     #[test]
     fn what_had_no_room_follows_at_once() {
         let mut repeats = Repeats::default();
-        repeats.on_report(0.0, true, 4, false);
+        repeats.on_report(0.0, true, 4, false, 0);
         for _ in 0..16 {
             assert_eq!(repeats.next(|| PERIOD, true), Some(PERIOD));
             repeats.on_repeated();
@@ -180,10 +200,16 @@ mod tests {
     fn a_sender_that_repeats_itself_heard_nothing() {
         let mut repeats = Repeats::default();
         repeats.on_data(true);
-        repeats.on_report(0.0, false, 4, false);
+        repeats.on_report(0.0, false, 4, false, 0);
         assert_eq!(waits(&mut repeats), [1, 2, 4, 8]);
+        // It waited for 50 periods, and will wait for 100.
+        let periods = backed_off(50 * PERIOD, PERIOD);
+        repeats.on_report(0.0, false, 4, false, periods);
+        assert_eq!(waits(&mut repeats), [1, 2, 4, 8, 16, 32]);
+        let day = Duration::from_secs(86_400);
+        assert_eq!(backed_off(day, Duration::ZERO), 60_000);
         repeats.on_data(false);
-        repeats.on_report(0.0, false, 4, false);
+        repeats.on_report(0.0, false, 4, false, 0);
         assert!(waits(&mut repeats).is_empty());
     }
 }

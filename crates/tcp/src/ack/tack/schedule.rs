@@ -11,7 +11,7 @@ use super::awaited::Awaited;
 use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
-use super::repeats::Repeats;
+use super::repeats::{Repeats, backed_off};
 use crate::ack::kind::{LossReporting, TackParams};
 use crate::ack::policy::{AckReason, Carried, DataArrival, SegmentOrder};
 
@@ -497,8 +497,20 @@ impl Schedule {
         } else {
             let open = gaps.is_any_lost() && self.params.losses != LossReporting::Never;
             let told_before = self.is_told_before(now);
-            self.repeats
-                .on_report(self.ack_loss_rate, open, self.params.beta, told_before);
+            let backed_off = match self.told_at {
+                Some(told) if self.repeats.is_unheard() => backed_off(
+                    now.saturating_since(told),
+                    self.period(gaps) + self.queueing,
+                ),
+                _ => 0,
+            };
+            self.repeats.on_report(
+                self.ack_loss_rate,
+                open,
+                self.params.beta,
+                told_before,
+                backed_off,
+            );
             self.told_at = Some(now);
         }
         self.pending = 0;

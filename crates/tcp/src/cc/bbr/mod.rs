@@ -406,7 +406,11 @@ impl CongestionController for Bbr {
                 self.update_bandwidth(ack, sample);
                 self.update_extra_acked(ack);
             }
-            None => self.round.no_sample(),
+            None => {
+                self.round.no_sample();
+                self.recovery
+                    .on_delivered(ProbeRtt::prior_delivered(ack.token));
+            }
         }
         self.update_cycle(ack);
         self.update_full_pipe(ack, sample.as_ref());

@@ -9,8 +9,9 @@ use super::round::Round;
 
 /// How long the window stays small, at least.
 const DURATION: Duration = Duration::from_millis(200);
-/// Token of transmissions whose rate samples are limited by ProbeRTT itself.
-const LIMITED: SendToken = SendToken(1);
+/// Set in the token of transmissions whose rate samples are limited by ProbeRTT itself; the rest of
+/// a token is the total of bytes delivered when the transmission left.
+const LIMITED: u64 = 1;
 
 /// The state of a probe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,16 +39,19 @@ impl ProbeRtt {
 
     /// Marks a transmission, given the total of bytes delivered.
     pub(super) fn token(&self, total_delivered: u64) -> SendToken {
-        if total_delivered < self.limited_until {
-            LIMITED
-        } else {
-            SendToken::default()
-        }
+        let limited = total_delivered < self.limited_until;
+        let mark = if limited { LIMITED } else { 0 };
+        SendToken((total_delivered << 1) | mark)
+    }
+
+    /// Bytes that had been delivered when this transmission left.
+    pub(super) const fn prior_delivered(token: SendToken) -> u64 {
+        token.0 >> 1
     }
 
     /// The sample of this transmission shows ProbeRTT's small window, not the path.
     pub(super) fn limited(token: SendToken) -> bool {
-        token == LIMITED
+        token.0 & LIMITED != 0
     }
 
     /// An acknowledgement during the probe; `floor` is the window of the probe. True when it is

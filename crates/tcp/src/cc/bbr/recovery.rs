@@ -36,6 +36,8 @@ pub(super) struct Recovery {
     applied: Episode,
     /// In the first round of fast recovery what leaves is what was delivered.
     conserving: bool,
+    /// That round ends with what leaves after so many bytes are delivered.
+    conserving_to: u64,
     /// The last good window, bytes.
     prior_cwnd: u64,
     /// The peer acknowledges a few times a round trip. What such an acknowledgement delivers
@@ -78,6 +80,7 @@ impl Recovery {
             episode: Episode::Open,
             applied: Episode::Open,
             conserving: false,
+            conserving_to: 0,
             prior_cwnd: 0,
             sparse: false,
             startup: false,
@@ -126,6 +129,12 @@ impl Recovery {
         self.conserving = false;
     }
 
+    /// Something was delivered that left when `prior_delivered` bytes had been. An acknowledgement
+    /// without a rate begins no round; the one of packet conservation is over with it all the same.
+    pub(super) fn on_delivered(&mut self, prior_delivered: u64) {
+        self.conserving &= prior_delivered < self.conserving_to;
+    }
+
     /// The window after the episode closed, if that was not seen to yet.
     pub(super) fn restore(&mut self, cwnd: u64) -> u64 {
         if self.episode != Episode::Open || self.applied == Episode::Open {
@@ -156,6 +165,7 @@ impl Recovery {
         }
         if begins && !self.sparse || overflows {
             self.conserving = true;
+            self.conserving_to = ack.total_delivered;
             round.restart(ack.total_delivered);
             // Window that was not in use does not come back in a burst.
             cwnd = conserved;

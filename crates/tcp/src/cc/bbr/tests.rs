@@ -18,6 +18,8 @@ struct Driver {
     /// Time between deliveries.
     spacing: Duration,
     app_limited: bool,
+    /// Acknowledgements carry a rate sample.
+    has_rates: bool,
 }
 
 impl Driver {
@@ -45,6 +47,7 @@ impl Driver {
             in_recovery: false,
             spacing: Duration::from_millis(1),
             app_limited: false,
+            has_rates: true,
         }
     }
 
@@ -69,7 +72,7 @@ impl Driver {
             rtt: Some(rtt),
             srtt: RTT,
             min_rtt: RTT,
-            rate: Some(RateSample {
+            rate: self.has_rates.then(|| RateSample {
                 delivered,
                 interval,
                 delivery_rate: Rate::from_bytes_over(delivered, interval),
@@ -229,6 +232,23 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     assert_eq!(driver.bbr.cwnd(), cwnd);
 }
 
+/// The first reports of a peer that measures rates carry none, nor do those of losses.
+#[test]
+fn packets_are_conserved_for_a_round_whether_or_not_acknowledgements_carry_rates() {
+    let mut driver = Driver::new().cruise();
+    driver.congestion(Cause::Loss, 60);
+    let before = driver.send(60, false);
+    driver.ack(40, 5);
+    let after = driver.send(40, false);
+    driver.has_rates = false;
+    for _ in 0..5 {
+        driver.ack_with(40, 0, RTT, before);
+        assert_eq!(driver.bbr.cwnd(), 41 * MSS);
+    }
+    driver.ack_with(40, 0, RTT, after);
+    assert_eq!(driver.bbr.cwnd(), 42 * MSS, "it grows again");
+}
+
 #[test]
 fn a_timeout_starts_from_one_segment_and_ends_with_the_old_window() {
     let mut driver = Driver::new().cruise();
@@ -270,20 +290,17 @@ fn probe_rtt_samples_do_not_lower_the_bandwidth() {
         assert!(acks < 11_000, "the floor never expired");
     }
     assert_eq!(driver.bbr.cwnd(), 4 * MSS);
-    assert_eq!(
-        driver.send(4, false),
-        SendToken(1),
-        "what it sends is marked"
-    );
+    let marked = driver.send(4, false);
+    assert!(ProbeRtt::limited(marked), "what it sends is marked");
     // Four segments a round trip are a twelfth of the bandwidth, for longer than its filter
     // remembers.
     driver.spacing = RTT / 4;
     for _ in 0..100 {
-        driver.ack_with(5, 0, RTT, SendToken(1));
+        driver.ack_with(5, 0, RTT, marked);
     }
     let before = driver.now;
     while driver.bbr.mode == Mode::ProbeRtt {
-        driver.ack_with(3, 0, RTT, SendToken(1));
+        driver.ack_with(3, 0, RTT, marked);
         assert!(driver.now.saturating_since(before) < Duration::from_secs(1));
     }
     assert!(driver.now.saturating_since(before) >= Duration::from_millis(200));
