@@ -28,6 +28,66 @@ pub struct Depth {
     pub seeds: Option<u64>,
     /// Recorded link traces, for the figures that use some.
     pub recorded: Option<Arc<Recorded>>,
+    /// The parts of a figure in real time that are run; all where there are none. Claims are about
+    /// whatever was measured.
+    pub only: Vec<Only>,
+}
+
+/// A part of the figure in real time: what some of its claims need, or a link. Parts of the same
+/// kind add up, and of those of different kinds both must fit: [`Self::Gro`], [`Self::G`] and
+/// [`Self::N`] together are the first one over two links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// This stack without TACK beside the kernel's TCP as it is.
+    Gro,
+    /// This stack without TACK, segment by segment, beside the kernel's TCP without receive
+    /// offload.
+    NoGro,
+    /// The kernel's TCP without receive offload, to iperf3 and to a program that reads seldom.
+    Reads,
+    /// TACK beside the kernel's TCP and QUIC.
+    Quic,
+    /// The link of 802.11g.
+    G,
+    /// That of 802.11n.
+    N,
+    /// That of 802.11ac.
+    Ac,
+    /// Paths without a radio.
+    Wired,
+}
+
+impl Only {
+    /// All: claims, then links.
+    pub const ALL: [Self; 8] = [
+        Self::Gro,
+        Self::NoGro,
+        Self::Reads,
+        Self::Quic,
+        Self::G,
+        Self::N,
+        Self::Ac,
+        Self::Wired,
+    ];
+
+    /// What `--only` calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gro => "gro",
+            Self::NoGro => "no-gro",
+            Self::Reads => "reads",
+            Self::Quic => "quic",
+            Self::G => "g",
+            Self::N => "n",
+            Self::Ac => "ac",
+            Self::Wired => "wired",
+        }
+    }
+
+    /// Whether it is a link.
+    pub(crate) const fn is_link(self) -> bool {
+        matches!(self, Self::G | Self::N | Self::Ac | Self::Wired)
+    }
 }
 
 impl Depth {
@@ -37,6 +97,7 @@ impl Depth {
             extent: Extent::Quick,
             seeds: None,
             recorded: None,
+            only: Vec::new(),
         }
     }
 
@@ -46,6 +107,7 @@ impl Depth {
             extent: Extent::Full,
             seeds: None,
             recorded: None,
+            only: Vec::new(),
         }
     }
 
@@ -65,10 +127,21 @@ impl Depth {
     /// The options of `tack lab run` that mean this.
     pub fn options(&self) -> String {
         let extent = self.pick("--quick", "--full");
-        match self.seeds {
-            Some(seeds) => format!("{extent} --seeds {seeds}"),
-            None => extent.into(),
+        let mut options = extent.to_owned();
+        if let Some(seeds) = self.seeds {
+            options += &format!(" --seeds {seeds}");
         }
+        if !self.only.is_empty() {
+            let names: Vec<_> = self.only.iter().map(|part| part.name()).collect();
+            options += &format!(" --only {}", names.join(","));
+        }
+        options
+    }
+
+    /// Whether a part of this kind is run.
+    pub(crate) fn has(&self, part: Only) -> bool {
+        let mut alike = self.only.iter().filter(|it| it.is_link() == part.is_link());
+        alike.clone().next().is_none() || alike.any(|it| *it == part)
     }
 }
 
@@ -178,6 +251,16 @@ impl Figure {
     /// Whether its runs take place in real time.
     pub fn is_real_time(&self) -> bool {
         self.paper == Paper::Stacks
+    }
+
+    /// Whether its report can be made: every run has been done, or, in real time, some. Claims
+    /// whose runs are missing then are named, not made.
+    pub fn is_reported(&self, depth: &Depth, results: &Results) -> bool {
+        let plan = self.plan(depth);
+        match self.is_real_time() {
+            true => plan.iter().any(|point| results.has(point)),
+            false => plan.iter().all(|point| results.has(point)),
+        }
     }
 
     /// Whether every run it wants has been done.

@@ -98,6 +98,9 @@ pub fn markdown(entries: &[Entry]) -> String {
             text.push_str("Not measured yet.\n");
             continue;
         };
+        if entry.figure.is_real_time() {
+            let _ = writeln!(text, "{}.\n", counts(std::slice::from_ref(entry)));
+        }
         text.push_str("| claim | paper | ours | verdict |\n| --- | --- | --- | --- |\n");
         for claim in claims(entry) {
             let verdict = claim.verdict();
@@ -241,7 +244,8 @@ mod tests {
             "| path |\n| --- |\n\nThe rest:\n\n| path | Mbit/s |\n| --- | --- |\n| a\\|b | 1 |\n";
         assert!(!markdown(&[entry.clone()]).contains(text));
         entry.figure = REAL_TIME[0];
-        assert!(markdown(&[entry]).contains(text));
+        let document = markdown(&[entry]);
+        assert!(document.contains(text) && document.contains("\n\nno claims.\n\n|"));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use tack_lab::Only;
+
 use crate::progress::LineArgs;
 
 #[derive(Debug, Subcommand)]
@@ -45,10 +47,23 @@ pub(crate) struct LabRunArgs {
     /// Print the claims as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Measure a part of figure kernel, and judge what the folder then has: claims (gro, no-gro,
+    /// reads, quic), links (g, n, ac, wired), separated by commas
+    #[arg(long, value_name = "PART", value_parser = part, value_delimiter = ',')]
+    pub(crate) only: Vec<Only>,
     #[command(flatten)]
     pub(crate) lines: LineArgs,
     #[command(flatten)]
     pub(crate) store: LabStoreArgs,
+}
+
+/// A part by its name.
+fn part(name: &str) -> Result<Only, String> {
+    let found = Only::ALL.into_iter().find(|part| part.name() == name);
+    found.ok_or_else(|| {
+        let names = Only::ALL.map(Only::name).join(", ");
+        format!("no part is called so; expected one of {names}")
+    })
 }
 
 #[derive(Debug, Args)]

@@ -87,7 +87,13 @@ impl Wanted {
             },
             seeds: args.store.seeds,
             recorded: recorded(&args.store)?,
+            only: args.only.clone(),
         };
+        if !depth.only.is_empty() && !figures.iter().any(Figure::is_real_time) {
+            return Err(Failure::usage(
+                "--only applies to figure kernel, which was not requested",
+            ));
+        }
         let points: Vec<_> = figures
             .iter()
             .flat_map(|figure| figure.plan(&depth))
@@ -260,6 +266,7 @@ fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
         extent,
         seeds: args.seeds,
         recorded: recorded.clone(),
+        only: Vec::new(),
     });
     let entries = FIGURES
         .iter()
@@ -267,7 +274,11 @@ fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
         .map(|figure| {
             let depth = depths
                 .iter()
-                .find(|depth| figure.is_complete(depth, store.results()));
+                .find(|depth| figure.is_complete(depth, store.results()))
+                .or_else(|| {
+                    let mut shortest = depths.iter().rev();
+                    shortest.find(|depth| figure.is_reported(depth, store.results()))
+                });
             Entry {
                 figure: *figure,
                 depth: depth.unwrap_or(&depths[1]).clone(),

@@ -133,6 +133,13 @@ fn once(point: &Point, folder: &Path) -> Result<Values, Trouble> {
         .map_err(|_| Trouble::Failed("a reader ended by a panic".into()))?;
     let mut values = values(&plan, &outcome, &readings, &summary)?;
     let is_trusted = summary.trust.ok && idle >= IDLE;
+    if !is_trusted {
+        let reasons = summary.trust.reasons.join("; ");
+        eprintln!(
+            "tack: a run was not trusted: the processors were idle for {:.1} %; {reasons}",
+            idle * 100.0
+        );
+    }
     values.insert("processors_idle", idle);
     values.insert("trusted", f64::from(u8::from(is_trusted)));
     Ok(values)
@@ -242,7 +249,8 @@ fn values(
             values.insert("tcp.delayed", counters.delayed / arrived);
             values.insert("tcp.compressed", counters.compressed / arrived);
         }
-        Stack::Tack => {
+        Stack::Tack(_) => {
+            values.insert("batches", outcome.batches);
             values.insert("sender.lost_share", outcome.lost / data);
             values.insert("disordered", outcome.disordered / arrived);
         }

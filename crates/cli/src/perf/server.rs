@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::{Config, Endpoint};
+use tack::{CarrierStats, Config, Endpoint};
 use tack_base::Rate;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as channel};
@@ -109,16 +109,17 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
                     let (peer, protection) = (control.peer_addr(), Protection::of(&control));
                     let context = ServeContext { endpoint, security, limits };
                     let result = serve(control, &context, &mut request).await;
+                    let carrier = context.endpoint.carrier_stats();
                     if let (true, true, Some(met)) = (one_off, result.is_ok(), &met) {
                         listener.complete(met);
                     }
                     // On a separate thread: a slow reader of our output must not stop other tests.
-                    tokio::task::spawn_blocking(move || tell(json, peer, protection, request, result)).await
+                    tokio::task::spawn_blocking(move || tell(json, peer, protection, request, (result, carrier))).await
                 });
             }
             Some((peer, error)) = failed_handshakes.recv() => {
                 let error = io::Error::other(error);
-                let telling = move || tell(json, peer, Protection::default(), None, Err(error));
+                let telling = move || tell(json, peer, Protection::default(), None, (Err(error), CarrierStats::default()));
                 let told = tokio::task::spawn_blocking(telling).await;
                 if let Err(failure) = told.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())) {
                     break Err(failure);
@@ -171,6 +172,9 @@ struct Served<'a> {
     request: Option<&'a TestRequest>,
     bytes_sent: u64,
     bytes_received: u64,
+    /// Of the endpoint since it was opened: datagrams, and the system calls that delivered them.
+    datagrams_received: u64,
+    receives: u64,
     flows: &'a [FlowResult],
 }
 
@@ -180,7 +184,7 @@ fn tell(
     peer: SocketAddr,
     protection: Protection,
     request: Option<TestRequest>,
-    result: io::Result<Vec<FlowResult>>,
+    (result, carrier): (io::Result<Vec<FlowResult>>, CarrierStats),
 ) -> Result<Exit, Failure> {
     let flows = result.as_deref().unwrap_or_default();
     let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
@@ -207,6 +211,8 @@ fn tell(
             request: request.as_ref(),
             bytes_sent: sent,
             bytes_received: received,
+            datagrams_received: carrier.datagrams_received,
+            receives: carrier.receives,
             flows,
         };
         with_stdout(|out| {

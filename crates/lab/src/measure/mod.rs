@@ -14,7 +14,7 @@ use tack_sim::{Observer, Observers, RunError, Scenario, run};
 use blocked::add_blocked;
 pub(crate) use change::BEFORE;
 use change::Change;
-pub use stack::{Receiver, Stack, Tuning};
+pub use stack::{Receiver, Stack, Taking, Tuning};
 use steps::Steps;
 use tack_sim::Blocked;
 pub use values::Values;

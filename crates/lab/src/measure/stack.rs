@@ -8,8 +8,18 @@ pub enum Stack {
     Kernel(Receiver),
     /// quinn, configured like this.
     Quinn(Tuning),
-    /// This project's.
-    Tack,
+    /// This project's, with an endpoint that takes what arrives like this.
+    Tack(Taking),
+}
+
+/// How the receiving endpoint of this project takes segments that arrive together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taking {
+    /// One by one (`--coalesce off`): the policy decides the number of acknowledgements.
+    Singly,
+    /// All that one system call delivers, with one acknowledgement (`--coalesce on`): as the
+    /// kernel's TCP takes what receive offload has joined.
+    Batches,
 }
 
 /// A host and a program that receive by the kernel's TCP.
@@ -45,7 +55,7 @@ pub enum Tuning {
 }
 
 impl Stack {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Kernel(Receiver::Offloaded),
         Self::Kernel(Receiver::Plain),
         Self::Kernel(Receiver::SeldomRead),
@@ -53,7 +63,8 @@ impl Stack {
         Self::Quinn(Tuning::AckFrequency),
         Self::Quinn(Tuning::RareAcks),
         Self::Quinn(Tuning::Defaults),
-        Self::Tack,
+        Self::Tack(Taking::Singly),
+        Self::Tack(Taking::Batches),
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -67,7 +78,8 @@ impl Stack {
             Self::Quinn(Tuning::AckFrequency) => "real-time quinn with ack-frequency",
             Self::Quinn(Tuning::RareAcks) => "real-time quinn with rare acknowledgements",
             Self::Quinn(Tuning::Defaults) => "real-time quinn as it comes",
-            Self::Tack => "real-time tack",
+            Self::Tack(Taking::Singly) => "real-time tack",
+            Self::Tack(Taking::Batches) => "real-time tack in batches",
         }
     }
 }

@@ -20,6 +20,9 @@ pub(super) struct Outcome {
     pub(super) disordered: f64,
     /// Acknowledgements by the programs' count: of this program, of QUIC.
     pub(super) acks: f64,
+    /// For each datagram that the receiver got: the system calls that delivered them, of the whole
+    /// run; of this program only.
+    pub(super) batches: f64,
     /// Times that flow control stopped the sender; of QUIC only.
     pub(super) blocked: f64,
     /// Shares of the time that something kept the sender from sending; of this program only.
@@ -39,6 +42,7 @@ impl Outcome {
             lost: f64::NAN,
             disordered: f64::NAN,
             acks: f64::NAN,
+            batches: f64::NAN,
             blocked: f64::NAN,
             limited: LIMITS.map(|name| (name, f64::NAN)),
         }
@@ -74,9 +78,23 @@ impl Outcome {
             lost: rows.iter().map(|row| of(row, "retransmits")).sum(),
             disordered: said("acks_by_kind/iack_loss"),
             acks: said("acks_sent"),
+            batches: f64::NAN,
             blocked: f64::NAN,
             limited: LIMITS.map(|name| (name, said(&format!("limited/{name}")))),
         })
+    }
+
+    /// With what the receiver says of its socket: an object a line, the last one of the test.
+    pub(super) fn with_batches(self, receiver: &str) -> Self {
+        let object = receiver.lines().last().map(serde_json::from_str::<Value>);
+        let number = |name: &str| match &object {
+            Some(Ok(object)) => object[name].as_f64().unwrap_or(f64::NAN),
+            _ => f64::NAN,
+        };
+        Self {
+            batches: number("receives") / number("datagrams_received"),
+            ..self
+        }
     }
 
     /// From the lines of both sides of `bench/quinn`.
@@ -160,6 +178,10 @@ mod tests {
         assert_eq!((outcome.acks, outcome.disordered), (40.0, 5.0));
         assert_eq!(outcome.limited[0], ("cwnd", 0.75));
         assert_eq!(outcome.limited[2], ("pacing", 0.25));
+        assert!(outcome.batches.is_nan());
+        let receiver = "{\"event\":\"listening\"}\n{\"event\":\"test\",\"receives\":10,\"datagrams_received\":40}\n";
+        assert_eq!(outcome.with_batches(receiver).batches, 0.25);
+        assert!(outcome.with_batches("").batches.is_nan());
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Plan {
     pub(super) fn has_receive_offload(&self) -> bool {
         match self.stack {
             Stack::Kernel(receiver) => receiver == Receiver::Offloaded,
-            Stack::Quinn(_) | Stack::Tack => true,
+            Stack::Quinn(_) | Stack::Tack(_) => true,
         }
     }
 
@@ -88,7 +88,7 @@ impl Plan {
                 })?;
                 Ok(program)
             }
-            Stack::Tack => std::env::current_exe()
+            Stack::Tack(_) => std::env::current_exe()
                 .map_err(|error| Trouble::Failed(format!("cannot find this program: {error}"))),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tack_emulator::Host;
 use tack_io::namespace::Namespace;
 use tack_io::within;
-use tack_lab::{Receiver, Stack, Tuning};
+use tack_lab::{Receiver, Stack, Taking, Tuning};
 
 use super::outcome::Outcome;
 use super::plan::{Plan, Trouble};
@@ -131,7 +131,7 @@ impl Pair<'_> {
             }
             Stack::Kernel(_) => self.iperf3(plan, program),
             Stack::Quinn(tuning) => self.quinn(plan, program, tuning),
-            Stack::Tack => self.tack(plan, program),
+            Stack::Tack(taking) => self.tack(plan, program, taking),
         }
     }
 
@@ -151,23 +151,32 @@ impl Pair<'_> {
         Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)
     }
 
-    fn tack(&self, plan: &Plan, program: &Path) -> Result<Outcome, Trouble> {
+    fn tack(&self, plan: &Plan, program: &Path, taking: Taking) -> Result<Outcome, Trouble> {
+        let coalesce = match taking {
+            Taking::Singly => "off",
+            Taking::Batches => "on",
+        };
         let mut receiver = Command::new(program);
         receiver
-            .args(["perf", "--server", "--one-off", "--insecure", "--listen"])
+            .args(["perf", "--server", "--one-off", "--insecure", "--json"])
+            .arg("--listen")
             .arg(format!("{}:7779", self.station.ipv4));
-        let _receiver = start(&self.station.namespace, &mut receiver)?;
+        let receiver = start(&self.station.namespace, &mut receiver)?;
         std::thread::sleep(LISTENING);
         let mut sender = Command::new(program);
         sender
             .args(["perf", "--insecure", "--json=iperf3", "-i", INTERVAL, "-c"])
             .arg(format!("{}:7779", self.station.ipv4))
             .args(["-C", &plan.congestion])
-            .args(["--ack", &plan.ack, "--coalesce", "off", "-w", "64M"])
+            .args(["--ack", &plan.ack, "--coalesce", coalesce, "-w", "64M"])
             .args(["-t", &format!("{}ms", plan.length.as_millis())])
             .args(["-O", &format!("{}ms", plan.omit.as_millis())]);
         let sender = start(&self.server.namespace, &mut sender)?;
-        Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)
+        let outcome = Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)?;
+        Ok(match taking {
+            Taking::Singly => outcome,
+            Taking::Batches => outcome.with_batches(&receiver.finish(PATIENCE)?),
+        })
     }
 
     fn quinn(&self, plan: &Plan, program: &Path, tuning: Tuning) -> Result<Outcome, Trouble> {

@@ -4,38 +4,47 @@
 use tack_stats::Finding;
 
 use super::measured::{
-    Measured, acks, acks_beyond_rule, acks_by_rule, acks_of_handled, either, goodput, value,
+    Measured, Stated, acks, acks_beyond_rule, acks_by_rule, acks_of_batches, acks_of_handled,
+    either, goodput, value,
 };
 use super::ways::{
-    KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_CUBIC, KERNEL_CUBIC_PLAIN, OURS_BBR,
-    OURS_CUBIC, Route, routes,
+    BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_CUBIC,
+    KERNEL_CUBIC_PLAIN, OURS_BBR, OURS_CUBIC, Route, routes,
 };
 use crate::claim::Claim;
 
 /// What this stack is compared with, by congestion control.
 struct Pair {
     name: &'static str,
-    ours: usize,
-    /// The kernel with nothing that saves acknowledgements.
-    plain: usize,
-    /// The kernel as it is.
-    kernel: usize,
+    /// This stack, which takes each segment alone, and the kernel with nothing that saves
+    /// acknowledgements.
+    single: [usize; 2],
+    /// This stack, which takes what comes together, and the kernel as it is.
+    joined: [usize; 2],
 }
 
 const PAIRS: [Pair; 2] = [
     Pair {
         name: "BBR",
-        ours: OURS_BBR,
-        plain: KERNEL_BBR_PLAIN,
-        kernel: KERNEL_BBR,
+        single: [OURS_BBR, KERNEL_BBR_PLAIN],
+        joined: [BATCHES_BBR, KERNEL_BBR],
     },
     Pair {
         name: "CUBIC",
-        ours: OURS_CUBIC,
-        plain: KERNEL_CUBIC_PLAIN,
-        kernel: KERNEL_CUBIC,
+        single: [OURS_CUBIC, KERNEL_CUBIC_PLAIN],
+        joined: [BATCHES_CUBIC, KERNEL_CUBIC],
     },
 ];
+
+impl Pair {
+    /// What this stack does in a comparison.
+    fn called(&self, ways: [usize; 2]) -> String {
+        match ways == self.joined {
+            true => format!("{} with delayed:2 in batches", self.name),
+            false => format!("{} with delayed:2", self.name),
+        }
+    }
+}
 
 /// Most difference of goodput and of acknowledgements, percent.
 const GOODPUT: f64 = 5.0;
@@ -60,44 +69,46 @@ const IDLE_POINTS: f64 = 1.0;
 const COUNTED: &str =
     "this stack's by its own count of why it acknowledged, the kernel's by its count of arrivals";
 
-pub(super) fn claims(measured: &Measured<'_>) -> Vec<Claim> {
+pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     let mut claims = Vec::new();
     for pair in &PAIRS {
         for route in routes(measured.depth) {
+            let mut state = |ways, claim| claims.push(measured.state(&[route], ways, claim));
             let plain = "without GRO and SACK compression";
-            claims.push(same_goodput(measured, pair, pair.plain, plain, route));
-            claims.push(same_goodput(measured, pair, pair.kernel, "as it is", route));
-            claims.push(same_acks(measured, pair, route));
+            state(
+                &pair.single,
+                same_goodput(measured, pair, pair.single, plain, route),
+            );
+            state(&pair.single, same_acks(measured, pair, route));
+            state(
+                &pair.joined,
+                same_goodput(measured, pair, pair.joined, "as it is", route),
+            );
+            state(&pair.joined, acks_in_batches(measured, pair, route));
         }
     }
-    for pair in &PAIRS {
-        for route in routes(measured.depth) {
-            claims.push(acks_of_kernel(measured, pair, route));
-        }
+    for route in routes(measured.depth) {
+        let ways = [KERNEL_BBR_READ, KERNEL_BBR_PLAIN];
+        claims.push(measured.state(&[route], &ways, reads(measured, route, ways)));
     }
-    claims.extend(
-        routes(measured.depth)
-            .into_iter()
-            .map(|route| reads(measured, route)),
-    );
     claims
 }
 
-/// The kernel of `other`, which is `what`, has the same goodput.
+/// This stack and the kernel, which is `what`, have the same goodput.
 fn same_goodput(
     measured: &Measured<'_>,
     pair: &Pair,
-    other: usize,
+    ways: [usize; 2],
     what: &str,
     route: Route,
 ) -> Claim {
-    let ways = [pair.ours, other];
     let change = measured.change(route, ways, goodput);
     let finding = measured.judged(&[route], &ways, change.is_within(-GOODPUT..=GOODPUT));
     let claim = Claim::new(
         format!(
-            "{}, {} with delayed:2: the goodput of this stack is within {GOODPUT} % of the kernel's {what}",
-            route.name, pair.name
+            "{}, {}: the goodput of this stack is within {GOODPUT} % of the kernel's {what}",
+            route.name,
+            pair.called(ways)
         ),
         "–",
         format!(
@@ -147,7 +158,7 @@ fn same_goodput(
 }
 
 fn same_acks(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
-    let ways = [pair.ours, pair.plain];
+    let ways = pair.single;
     let what = "without GRO and SACK compression, to a program that reads every 20 ms";
     acks_within(measured, pair, route, ways, what)
     .or(
@@ -186,8 +197,9 @@ fn acks_within(
     let finding = measured.judged(&[route], &ways, change.is_within(-ACKS..=ACKS));
     Claim::new(
         format!(
-            "{}, {} with delayed:2: the acknowledgements of this stack for each data packet are within {ACKS} % of the kernel's {what}",
-            route.name, pair.name
+            "{}, {}: the acknowledgements of this stack for each data packet are within {ACKS} % of the kernel's {what}",
+            route.name,
+            pair.called(ways)
         ),
         "–",
         format!(
@@ -199,32 +211,38 @@ fn acks_within(
     )
 }
 
-fn acks_of_kernel(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
-    let ways = [pair.ours, pair.kernel];
-    let handled = measured.of(route, pair.kernel, acks_of_handled);
-    let packets = measured.get(route, pair.kernel, value::TCP_PACKETS);
-    // At most one for each; fewer where packets are of one segment, or the program reads late.
-    let is_offload = packets
-        .is_below(0.9)
-        .and(handled.is_at_most(1.1))
-        .and(follows_rule(measured, route, pair.ours));
+/// What receive offload has joined is one packet to the kernel's TCP. To this stack it is one batch
+/// if one system call delivers it. The reason of a difference is what each got at once, and that it
+/// sent no more than one acknowledgement for that.
+fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
+    let ways = pair.joined;
+    let ours = measured.of(route, ways[0], acks_of_batches);
+    let theirs = measured.of(route, ways[1], acks_of_handled);
+    let packets = [
+        measured.get(route, ways[0], value::BATCHES),
+        measured.get(route, ways[1], value::TCP_PACKETS),
+    ];
+    let few = packets.map(|packets| packets.is_below(0.9));
+    let is_offload = Finding::all(few)
+        .and(ours.is_at_most(1.1))
+        .and(theirs.is_at_most(1.1));
     let reason = either(is_offload, is_disorder(measured, route, ways));
-    acks_within(measured, pair, route, ways, "as it is")
-    .or(
+    acks_within(measured, pair, route, ways, "as it is").or(
         format!(
-            "GRO: of 100 data packets the kernel's TCP gets {}, and sends at most one acknowledgement for each ({handled}). This stack \
-                acknowledges every second packet that arrives in order, and each other one; {} against {} % of the packets are others, {COUNTED}.",
-            packets.times(100.0),
-            measured.percent(route, pair.ours, value::DISORDERED),
-            measured.percent(route, pair.kernel, value::DISORDERED),
+            "Each sends at most one acknowledgement for what comes at once. This stack gets 100 packets by {} system calls, and sends {ours} \
+                acknowledgements for each; GRO makes {} packets of 100 for the kernel's TCP, which sends {theirs} for each. {} against \
+                {} % of the packets are out of order or fill a hole, {COUNTED}.",
+            packets[0].times(100.0),
+            packets[1].times(100.0),
+            measured.percent(route, ways[0], value::DISORDERED),
+            measured.percent(route, ways[1], value::DISORDERED),
         ),
         measured.judged(&[route], &ways, reason),
     )
 }
 
 /// What the reads of a program save.
-fn reads(measured: &Measured<'_>, route: Route) -> Claim {
-    let ways = [KERNEL_BBR_READ, KERNEL_BBR_PLAIN];
+fn reads(measured: &Measured<'_>, route: Route, ways: [usize; 2]) -> Claim {
     let counts = |way| {
         format!(
             "{} for each packet, {} by the rule",

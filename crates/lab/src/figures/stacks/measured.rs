@@ -2,7 +2,8 @@
 
 use tack_stats::{Estimate, Finding};
 
-use super::ways::{Route, cell, seeds};
+use super::ways::{self, Route, cell, seeds};
+use crate::claim::Claim;
 use crate::figure::Depth;
 use crate::measure::Values;
 use crate::results::Results;
@@ -25,6 +26,8 @@ pub(super) mod value {
     pub(in super::super) const TCP_PACKETS: &str = "tcp.packets";
     pub(in super::super) const TCP_MERGED: &str = "tcp.merged";
     pub(in super::super) const TCP_DELAYED: &str = "tcp.delayed";
+    /// For each datagram that this stack's receiver got: the system calls that delivered them.
+    pub(in super::super) const BATCHES: &str = "batches";
     /// The sender's smoothed round-trip time, milliseconds; its congestion window over that, bits a
     /// second; what it sent again, as a share of what it sent; how often flow control stopped it.
     pub(in super::super) const RTT: &str = "sender.rtt_ms";
@@ -42,6 +45,12 @@ pub(super) mod value {
     pub(in super::super) const TRUSTED: &str = "trusted";
     /// 1 when the run could not be made here.
     pub(in super::super) const SKIPPED: &str = "skipped";
+}
+
+/// A claim, and whether what it needs was measured.
+pub(super) struct Stated {
+    pub(super) claim: Claim,
+    pub(super) is_made: bool,
 }
 
 /// What was measured.
@@ -65,8 +74,7 @@ impl Measured<'_> {
 
     /// What `of` says of the runs of a way.
     pub(super) fn of(&self, route: Route, way: usize, of: impl Fn(&Values) -> f64) -> Estimate {
-        let cell = cell(self.depth, route, way);
-        self.results.estimate(&cell, seeds(self.depth), of)
+        self.over_seeds([(route, way)], |[values]| of(values))
     }
 
     /// By how many percent `of` is more for the first way than for the second one, seed by seed.
@@ -86,9 +94,44 @@ impl Measured<'_> {
         ways: [usize; 2],
         of: impl Fn(&Values, &Values) -> f64,
     ) -> Estimate {
-        let cells = ways.map(|way| cell(self.depth, route, way));
-        self.results
-            .paired([&cells[0], &cells[1]], seeds(self.depth), of)
+        self.over_seeds(ways.map(|way| (route, way)), |[a, b]| of(a, b))
+    }
+
+    /// The mean over those seeds with which each of `ways` was run: paths may have been measured
+    /// with different numbers of them.
+    fn over_seeds<const N: usize>(
+        &self,
+        ways: [(Route, usize); N],
+        of: impl Fn([&Values; N]) -> f64,
+    ) -> Estimate {
+        let cells = ways.map(|(route, way)| cell(self.depth, route, way));
+        let values = seeds(self.depth).filter_map(|seed| {
+            let found = cells.iter().map(|cell| self.results.get(&cell.at(seed)));
+            let found: Vec<&Values> = found.collect::<Option<_>>()?;
+            Some(of(found.try_into().ok()?))
+        });
+        Estimate::of(&values.collect::<Vec<_>>())
+    }
+
+    /// Whether a way was run on a path, with any seed.
+    pub(super) fn has(&self, route: Route, way: usize) -> bool {
+        let cell = cell(self.depth, route, way);
+        seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
+    }
+
+    /// `claim`, which needs these ways on these routes: made if each was run, or if nothing was run
+    /// at all, so that nothing measured refutes every claim.
+    pub(super) fn state(&self, routes: &[Route], ways: &[usize], claim: Claim) -> Stated {
+        let each = |route: &Route| ways.iter().all(|way| self.has(*route, *way));
+        let nothing = || {
+            let all = ways::routes(self.depth);
+            !all.into_iter()
+                .any(|route| route.ways().any(|way| self.has(route, way)))
+        };
+        Stated {
+            is_made: routes.iter().all(each) || nothing(),
+            claim,
+        }
     }
 
     /// A claim about these ways on these routes is decided only by runs that can be trusted.
@@ -129,6 +172,11 @@ pub(super) fn acks_beyond_rule(values: &Values) -> f64 {
 /// Acknowledgements for each packet that the kernel's TCP handled after it had joined some.
 pub(super) fn acks_of_handled(values: &Values) -> f64 {
     acks(values) / (values.get(value::TCP_PACKETS) - values.get(value::TCP_MERGED))
+}
+
+/// Acknowledgements of this stack for each batch.
+pub(super) fn acks_of_batches(values: &Values) -> f64 {
+    acks(values) / values.get(value::BATCHES)
 }
 
 /// One of two holds. It is decided when one surely does, or both surely do not.

@@ -2,7 +2,7 @@
 
 use tack_stats::{Estimate, Finding};
 
-use super::measured::{Measured, acks, either, goodput, show, value};
+use super::measured::{Measured, Stated, acks, either, goodput, show, value};
 use super::ways::{
     AC, KERNEL_BBR, N, QUINN_BBR, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, RADIOS,
     Route, TACK, TACK_CUBIC, WAYS,
@@ -13,13 +13,32 @@ use crate::claim::Claim;
 const DEFAULT_WINDOW: f64 = 1_250_000.0;
 const ROUND_TRIP: f64 = 0.08;
 
-pub(super) fn claims(measured: &Measured<'_>) -> Vec<Claim> {
-    let mut claims = ahead(measured);
-    claims.push(default_windows(measured));
-    claims.push(packet_size(measured));
-    claims.push(losses_of_bbr(measured));
-    claims.extend(rare_acks(measured));
-    claims.extend([N, AC].map(|route| window_or_air(measured, route)));
+pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
+    let state = |routes: &[Route], ways: [usize; 2], claim| measured.state(routes, &ways, claim);
+    let [faster, as_fast, fewer] = ahead(measured);
+    let [rare, some, rest] = rare_acks(measured);
+    let mut claims = vec![
+        state(&RADIOS, [TACK, KERNEL_BBR], faster),
+        state(&RADIOS, [TACK, QUINN_CUBIC], as_fast),
+        state(&RADIOS, [TACK, KERNEL_BBR], fewer),
+        state(
+            &[N],
+            [QUINN_DEFAULT, QUINN_CUBIC],
+            default_windows(measured),
+        ),
+        state(&[N], [QUINN_RARE, TACK_CUBIC], packet_size(measured)),
+        state(&RADIOS, [QUINN_BBR, KERNEL_BBR], losses_of_bbr(measured)),
+        state(&[N], [QUINN_RARE, QUINN_CUBIC], rare),
+        state(&[N], [QUINN_FEWER, QUINN_CUBIC], some),
+        state(&[N], [QUINN_RARE, TACK_CUBIC], rest),
+    ];
+    for route in [N, AC] {
+        claims.push(state(
+            &[route],
+            [QUINN_CUBIC, TACK],
+            window_or_air(measured, route),
+        ));
+    }
     claims
 }
 
@@ -34,12 +53,11 @@ fn over_radios(
         .collect()
 }
 
-fn ahead(measured: &Measured<'_>) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for other in [KERNEL_BBR, QUINN_CUBIC] {
+fn ahead(measured: &Measured<'_>) -> [Claim; 3] {
+    let no_slower = |other: usize| {
         let gains = over_radios(measured, other, goodput);
         let finding = Finding::all(gains.iter().map(|(_, gain)| gain.is_at_least(-2.0)));
-        claims.push(Claim::new(
+        Claim::new(
             format!(
                 "TCP-TACK is no slower than {} over 802.11g, n and ac at 80 ms (by at most 2 %)",
                 WAYS[other].name
@@ -47,17 +65,17 @@ fn ahead(measured: &Measured<'_>) -> Vec<Claim> {
             "–",
             show(&gains, " %"),
             measured.judged(&RADIOS, &[TACK, other], finding),
-        ));
-    }
+        )
+    };
     let fewer = over_radios(measured, KERNEL_BBR, acks);
     let finding = Finding::all(fewer.iter().map(|(_, change)| change.is_at_most(-50.0)));
-    claims.push(Claim::new(
+    let fewer = Claim::new(
         "TCP-TACK sends at most half as many acknowledgements for each data packet as the kernel with GRO",
         "–",
         show(&fewer, " %"),
         measured.judged(&RADIOS, &[TACK, KERNEL_BBR], finding),
-    ));
-    claims
+    );
+    [no_slower(KERNEL_BBR), no_slower(QUINN_CUBIC), fewer]
 }
 
 /// The window that quinn has by default holds less than the path.

@@ -60,6 +60,7 @@ pub(super) fn reasons(measured: &Measured<'_>) -> Table {
         "out of order or filling a hole, %",
         "packets at the kernel's TCP, of 100",
         "of them joined while the socket is held",
+        "receiving system calls of this stack, of 100 packets",
         "ACKs of the kernel's timer per 100 data packets",
     ]);
     table.part = "what the sender sees, and what the receiver's TCP gets";
@@ -80,6 +81,10 @@ pub(super) fn reasons(measured: &Measured<'_>) -> Table {
             percent(value::DISORDERED),
             of_kernel(value::TCP_PACKETS),
             of_kernel(value::TCP_MERGED),
+            match WAYS[way].is_batched() {
+                true => percent(value::BATCHES),
+                false => "–".into(),
+            },
             of_kernel(value::TCP_DELAYED),
         ]);
     });
@@ -88,7 +93,7 @@ pub(super) fn reasons(measured: &Measured<'_>) -> Table {
 
 fn for_each(measured: &Measured<'_>, mut row: impl FnMut(Route, usize, &str)) {
     for route in routes(measured.depth) {
-        for way in route.ways() {
+        for way in route.ways().filter(|way| measured.has(route, *way)) {
             row(route, way, WAYS[way].name);
         }
     }

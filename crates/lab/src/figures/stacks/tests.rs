@@ -2,12 +2,13 @@
 
 use super::measured::value;
 use super::ways::{
-    KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC,
-    QUINN_DEFAULT, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell, routes, seeds,
+    AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, N, OURS_BBR,
+    OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell, routes,
+    seeds,
 };
 use super::{FIGURE, plan, reduce};
 use crate::Verdict;
-use crate::figure::Depth;
+use crate::figure::{Depth, Only};
 use crate::measure::Values;
 use crate::results::Results;
 
@@ -19,6 +20,7 @@ fn alike() -> Values {
         (value::PAYLOAD, 1_440.0),
         (value::DISORDERED, 0.0),
         (value::TCP_PACKETS, 1.0),
+        (value::BATCHES, 1.0),
         (value::TCP_MERGED, 0.0),
         (value::TCP_DELAYED, 0.0),
         (value::WINDOW_RATE, 120e6),
@@ -101,7 +103,7 @@ fn equal_stacks_agree() {
 
 #[test]
 fn disorder_explains_acknowledgements_and_nothing_else_does() {
-    let ours = ["BBR with delayed:2", "acknowledgements of this stack"];
+    let ours = ["BBR with delayed:2:", "acknowledgements of this stack"];
     let with = |disordered: f64| {
         let differs = [(value::ACKS, 0.8), (value::DISORDERED, disordered)];
         verdicts(&results(OURS_BBR, &differs), &ours)
@@ -122,13 +124,26 @@ fn receive_offload_explains_what_its_packets_explain() {
         "acknowledgements of this stack",
         "kernel's as it is",
     ];
-    let with = |acks: f64, packets: f64| {
-        let differs = [(value::ACKS, acks), (value::TCP_PACKETS, packets)];
-        verdicts(&results(KERNEL_BBR, &differs), &as_it_is)
+    let with = |theirs: [f64; 2], ours: [f64; 2]| {
+        let theirs = [(value::ACKS, theirs[0]), (value::TCP_PACKETS, theirs[1])];
+        let ours = [(value::ACKS, ours[0]), (value::BATCHES, ours[1])];
+        let ways: [(usize, &[_]); 2] = [(KERNEL_BBR, &theirs), (BATCHES_BBR, &ours)];
+        verdicts(&results_of(&ways), &as_it_is)
     };
-    assert_eq!(with(0.07, 0.07), ["deviation"; 4]);
-    assert_eq!(with(0.2, 0.07), ["fail"; 4], "three for each packet");
-    assert_eq!(with(0.2, 1.0), ["fail"; 4], "nothing was joined");
+    assert_eq!(with([0.07, 0.14], [0.075, 0.14]), ["pass"; 4]);
+    assert_eq!(with([0.07, 0.14], [0.14, 0.14]), ["deviation"; 4]);
+    for (theirs, ours, why) in [
+        ([0.07, 0.14], [0.3, 0.14], "two for each batch"),
+        ([0.07, 0.14], [0.5, 1.0], "nothing came together"),
+        (
+            [0.2, 0.07],
+            [0.1, 0.14],
+            "three for each of the kernel's packets",
+        ),
+        ([0.2, 1.0], [0.1, 0.14], "the kernel joined nothing"),
+    ] {
+        assert_eq!(with(theirs, ours), ["fail"; 4], "{why}");
+    }
 }
 
 #[test]
@@ -144,7 +159,7 @@ fn reads_explain_acknowledgements_if_they_come_back_without() {
 
 #[test]
 fn the_channel_explains_goodput_only_as_far_as_it_goes() {
-    for kernel in ["without GRO", "as it is"] {
+    for (ours, kernel) in [(OURS_CUBIC, "without GRO"), (BATCHES_CUBIC, "as it is")] {
         let words = ["CUBIC with delayed:2", "goodput of this stack", kernel];
         let with = |data: f64, idle: f64| {
             let differs = [
@@ -152,7 +167,7 @@ fn the_channel_explains_goodput_only_as_far_as_it_goes() {
                 (value::AIR_DATA, data),
                 (value::AIR_IDLE, idle),
             ];
-            verdicts(&results(OURS_CUBIC, &differs), &words)
+            verdicts(&results(ours, &differs), &words)
         };
         // The last path has no air.
         let explained = ["deviation", "deviation", "deviation", "fail"];
@@ -181,7 +196,7 @@ fn goodput_is_compared_with_either_kernel() {
 #[test]
 fn runs_that_cannot_be_trusted_decide_nothing() {
     let results = results(OURS_BBR, &[(value::TRUSTED, 0.0), (value::ACKS, 0.9)]);
-    let words = ["BBR with delayed:2", "of this stack"];
+    let words = ["BBR with delayed:2:", "of this stack"];
     let verdicts = verdicts(&results, &words);
     assert!(
         verdicts.iter().all(|it| *it == "inconclusive"),
@@ -215,4 +230,70 @@ fn reasons_of_quic_are_looked_for() {
         (value::AIR_IDLE, 0.35),
     ];
     assert_eq!(verdicts(&results(QUINN_CUBIC, &idle), &air), ["pass"; 2]);
+}
+
+/// The depth with which a part is run, with this many seeds.
+fn part(only: &[Only], seeds: u64) -> Depth {
+    Depth {
+        only: only.to_vec(),
+        seeds: Some(seeds),
+        ..Depth::quick()
+    }
+}
+
+#[test]
+fn a_part_is_the_runs_of_its_claims_on_its_links() {
+    let count = |only: &[Only]| plan(&part(only, 1)).len();
+    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 2 * 4);
+    assert_eq!(count(&[Only::NoGro, Only::N]), 4);
+    assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 8);
+    assert_eq!(count(&[Only::N]), WAYS.len());
+    assert_eq!(count(&[Only::Gro]), 4 * 4);
+    assert_eq!(
+        count(&[Only::Quic, Only::Wired]),
+        0,
+        "no claim is about that"
+    );
+    let whole = plan(&part(&[], 1));
+    let mut parts = Vec::new();
+    for only in Only::ALL {
+        parts.extend(plan(&part(&[only], 1)));
+    }
+    assert!(parts.iter().all(|point| whole.contains(point)));
+}
+
+#[test]
+fn claims_are_about_what_was_measured_and_the_others_are_named() {
+    let mut results = Results::default();
+    for (only, seeds) in [([Only::Gro, Only::N], 4), ([Only::Gro, Only::Ac], 2)] {
+        for point in plan(&part(&only, seeds)) {
+            results.insert(&point, alike());
+        }
+    }
+    let outcome = reduce(&part(&[], 5), &results);
+    let of = |route: super::ways::Route| {
+        let on = outcome
+            .claims
+            .iter()
+            .filter(|claim| claim.words.starts_with(route.name));
+        on.count()
+    };
+    assert_eq!(
+        (of(N), of(AC)),
+        (4, 4),
+        "goodput and acknowledgements, of two controllers"
+    );
+    assert_eq!(outcome.claims.len(), 8);
+    for claim in &outcome.claims {
+        assert_eq!(claim.verdict(), Verdict::Pass, "{}", claim.words);
+    }
+    let named = outcome
+        .notes
+        .iter()
+        .find(|note| note.starts_with("Not judged"));
+    let named = named.expect("claims without runs are named");
+    assert!(named.contains("802.11g, BBR with delayed:2"), "{named}");
+    assert!(FIGURE.is_reported(&part(&[], 5), &results));
+    assert!(!FIGURE.is_complete(&part(&[], 5), &results));
+    assert!(!FIGURE.is_reported(&Depth::full(), &results));
 }
