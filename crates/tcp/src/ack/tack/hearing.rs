@@ -202,16 +202,18 @@ impl Hearing {
     }
 
     /// An acknowledgement came without a report: alone, where there should have been one, or with
-    /// data. It `lists` what is above it. A report is due after `due` bytes at the latest; the
-    /// receiver was told `rtt_min`.
+    /// data. It `lists` what is above it. A report is due after `due` bytes, but where
+    /// acknowledgements wait in a queue: there the receiver, which was `told` RTTmin and a round
+    /// trip, sends several in that round trip.
     pub(super) fn on_no_report(
         &mut self,
         context: &ReadContext<'_>,
         alone: bool,
         lists: bool,
         due: u64,
-        rtt_min: Duration,
+        told: (Duration, Duration),
     ) {
+        let (rtt_min, round_trip) = told;
         if context.snd_una == context.snd_nxt {
             return;
         }
@@ -219,7 +221,8 @@ impl Hearing {
             Mode::Reports => {
                 self.unreported += context.ack.saturating_since(context.snd_una);
                 let missing = alone || self.unreported > MISSING_REPORTS * due;
-                if missing && self.run.add(context.arrived, context.smoothed_rtt) {
+                let span = context.smoothed_rtt.max(round_trip);
+                if missing && self.run.add(context.arrived, span) {
                     self.fall_back(context, None);
                 }
             }
@@ -317,7 +320,7 @@ mod tests {
 
         fn bare(&mut self, now: Instant, lists: bool) {
             self.with(now, |hearing, context| {
-                hearing.on_no_report(context, true, lists, DUE, RTT_MIN);
+                hearing.on_no_report(context, true, lists, DUE, (RTT_MIN, Duration::ZERO));
             });
         }
 
@@ -337,6 +340,43 @@ mod tests {
             }
             stamped
         }
+    }
+
+    /// The receiver spaces its reports by the round trip that it was told. That has shrunk since
+    /// then, and more arrives between two of them than is usually due.
+    #[test]
+    fn reports_as_far_apart_as_the_told_round_trip_permits_are_not_missed() {
+        let told = Duration::from_millis(400);
+        let mut log = SentLog::new();
+        let range = StreamOffset::range(1..1 + 10 * DUE);
+        log.push(range, at(0), FlightStart::default(), SendToken::default());
+        let mut hearing = Hearing::new();
+        // Whether stamps still leave after an acknowledgement on data, or a report.
+        let mut hears = |millis: u64, is_report: bool| {
+            let context = ReadContext {
+                arrived: at(millis),
+                ack: StreamOffset(1 + 5 * DUE),
+                snd_una: StreamOffset(1),
+                snd_nxt: StreamOffset(1 + 10 * DUE),
+                iss: SeqNum(0),
+                largest_window: 1 << 20,
+                mss: MSS,
+                smoothed_rtt: RTT_MIN,
+                log: &log,
+            };
+            if is_report {
+                hearing.on_report(&context, Some(PacketNumber(0)));
+            } else {
+                hearing.on_no_report(&context, false, false, DUE, (RTT_MIN, told));
+            }
+            hearing.stamps()
+        };
+        for millis in 0..1_000 {
+            assert!(hears(millis, millis % 50 == 0), "{millis} ms");
+        }
+        let lost = (1_000..).find(|millis| !hears(*millis, false));
+        let told = 951 + 400;
+        assert_eq!(lost, Some(told), "a round trip as told after the first");
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub(crate) struct TackReader {
     /// A report that left after it should have arrived does not know it.
     sync_lost: bool,
     next_sync: u32,
+    /// The longest round trip that the receiver may reckon with: those of the syncs since the last
+    /// one that it is known to have.
+    told_round_trip: Duration,
     /// Whether reports get through.
     hearing: Hearing,
     /// Reports in a row that seem to be older than the newest one.
@@ -75,6 +78,7 @@ impl TackReader {
             last_sync: None,
             sync_lost: false,
             next_sync: 1,
+            told_round_trip: Duration::ZERO,
             hearing: Hearing::new(),
             stale: Run::default(),
             sack: SackReader::new(sack),
@@ -120,9 +124,8 @@ impl TackReader {
     /// An acknowledgement came without a report: alone, or with data. It `lists` what is above it.
     fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool, lists: bool) {
         let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
-        let rtt_min = self.told_rtt_min();
-        self.hearing
-            .on_no_report(context, alone, lists, due, rtt_min);
+        let told = (self.told_rtt_min(), self.told_round_trip);
+        self.hearing.on_no_report(context, alone, lists, due, told);
     }
 
     /// Share of reports lost on the way, 0 to 1.
@@ -339,6 +342,9 @@ impl TackReader {
             }
             self.period = Some(Duration::from_micros(report.period.into()).min(MAX_PERIOD));
             let knows = report.sync_echo == self.next_sync.wrapping_sub(1) as u8 & 0xf;
+            if let (true, Some(last_sync)) = (knows, &self.last_sync) {
+                self.told_round_trip = last_sync.round_trip;
+            }
             self.sync_lost = !knows
                 && self
                     .last_sync
@@ -368,6 +374,7 @@ impl FeedbackReader for TackReader {
             // What the receiver was told may be outdated when it is told something again.
             self.last_sync = None;
             self.sync_lost = false;
+            self.told_round_trip = Duration::ZERO;
         }
         let option = &segment.header.options.tack;
         if self.hearing.is_on() != was_on || !matches!(option, None | Some(TackOption::Data(_))) {
@@ -443,6 +450,7 @@ impl FeedbackReader for TackReader {
         });
         self.renew_contract();
         self.sync_lost = false;
+        self.told_round_trip = self.told_round_trip.max(state.round_trip);
         let number = self.next_sync;
         self.next_sync = number.wrapping_add(1);
         Some(Sync {
