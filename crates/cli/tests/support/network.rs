@@ -155,20 +155,21 @@ impl Network {
     /// A program on a host, once it serves at this address and port.
     ///
     /// # Panics
-    /// If it ends before it does: with what it said.
+    /// If it ends before it does, with what it said, or does not serve after 3,000 tries, which
+    /// take a minute.
     pub(crate) fn serving(&self, host: usize, command: &mut Command, at: (&str, u16)) -> Running {
         let mut running = Running::start(command);
         within(&self.namespace(host), || {
-            // Whoever watches the test kills a program that never serves.
-            while TcpStream::connect(at).is_err() {
+            for _ in 0..3_000 {
+                if TcpStream::connect(at).is_ok() {
+                    return;
+                }
                 if running.child.try_wait().unwrap().is_some() {
-                    panic!(
-                        "{command:?} does not serve at {at:?}: {:?}",
-                        running.ended()
-                    );
+                    panic!("{command:?} ended: {:?}", running.ended());
                 }
                 sleep(Duration::from_millis(20));
             }
+            panic!("{command:?} does not serve at {at:?}");
         });
         running
     }
