@@ -90,7 +90,7 @@ mod tests {
             "no no-such-program"
         );
         assert_eq!(lacks(&["sh", "cat"]), None);
-        // A folder is no program.
+        // A directory is not a program.
         assert_eq!(path_of(".."), None);
     }
 

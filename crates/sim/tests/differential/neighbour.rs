@@ -1,4 +1,4 @@
-//! A reason that lies in how often the other flow of a path is acknowledged.
+//! Reason: the other flow of the path is acknowledged more often.
 
 use crate::figures::Figures;
 use crate::judge::{Flag, judge};

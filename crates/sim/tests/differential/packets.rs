@@ -1,4 +1,4 @@
-//! A reason that lies in the size of packets.
+//! Reason: packets of the two policies differ in size.
 
 use crate::figures::Figures;
 use crate::judge::{Flag, gain, judge};

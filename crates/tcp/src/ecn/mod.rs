@@ -56,10 +56,10 @@ const STALE: u8 = 2;
 /// Marks that all acknowledgements report, although the sender reduces. Either CWR, which ends the
 /// echo of RFC 3168, does not get to the receiver, or the path marks all that it carries.
 ///
-/// Once the window is as small as it gets (BBR keeps what its model says that the path holds, which
-/// marks then keep it from measuring anew), marks ask for nothing more, and data is no longer
-/// marked as capable: a path that is so congested drops packets instead. If the reports then go on
-/// though nothing could be marked, they are false.
+/// When the window is at its minimum, further marks cannot reduce it. Data is then sent as Not-ECT:
+/// a path that is still congested drops packets instead. BBR's minimum is the bdp of its model, and
+/// with such a window it cannot measure a larger one. If reports of marks go on although nothing
+/// could be marked, they are false.
 #[derive(Clone, Copy, Debug, Default)]
 struct Endless {
     /// A reduction was made since the last acknowledgement of data that reports no mark.
@@ -224,8 +224,8 @@ impl EcnState {
         }
     }
 
-    /// Marks have reduced the window to `window` bytes, with segments of `mss` bytes. `is_lowest`
-    /// where they did not, as the congestion controller keeps a larger window than the smallest.
+    /// Marks asked for a reduction, and the window is now `window` bytes, with segments of `mss`
+    /// bytes. `is_lowest` says that the congestion controller did not reduce it.
     pub(crate) fn on_reduced_for_marks(&mut self, window: u64, is_lowest: bool, mss: u64) {
         let endless = &mut self.endless;
         if !endless.has_begun {
