@@ -83,3 +83,30 @@ proptest! {
         duel.run();
     }
 }
+
+/// The number of the first segment is damaged, so that each report is refused, and the round trip is
+/// not known yet, because the handshake was sent twice. A probe with stamps that nobody answered
+/// well stayed in force while timeouts backed off: one segment after 5, 10, 20 and 40 s.
+#[test]
+fn a_damaged_number_after_a_lost_handshake() {
+    for (congestion, number) in Algorithm::ALL.into_iter().zip([1, 5, 90, 100, 127]) {
+        let config = |buffer: usize| Config {
+            congestion,
+            ecn: true,
+            receive_buffer: buffer,
+            initial_receive_buffer: buffer.min(64 << 10),
+            ..Config::default()
+        };
+        Duel {
+            configs: [config(100 << 10), config(16 << 10)],
+            bytes: [30 << 10, 112 << 10],
+            scripts: [
+                vec![[0, 0, 0, 0].into(), [2, 126, number, 0].into()],
+                vec![[0, 0, 0, 0].into()],
+            ],
+            seed: 0,
+            loss: 0.0,
+        }
+        .run();
+    }
+}

@@ -57,6 +57,9 @@ enum Mode {
         until: Instant,
         /// The first number of the last probe, whose answer may be on its way.
         probed: Option<PacketNumber>,
+        /// Data was acknowledged since, so that no timeout backs off: one that does sends too little
+        /// to probe with, and needs an answer that it understands.
+        progress: bool,
     },
     /// Stamps for a moment.
     Probe {
@@ -106,7 +109,11 @@ impl Hearing {
     pub(super) fn look_at_clock(&mut self, context: &ReadContext<'_>, rtt_min: Duration) {
         let now = context.arrived;
         match self.mode {
-            Mode::Plain { until, .. } if now >= until => {
+            Mode::Plain {
+                until,
+                progress: true,
+                ..
+            } if now >= until => {
                 self.mode = Mode::Probe {
                     first: context.log.next_number(),
                     since: None,
@@ -151,6 +158,7 @@ impl Hearing {
         self.mode = Mode::Plain {
             until: context.arrived + self.wait.max(answer),
             probed,
+            progress: false,
         };
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         self.run.end();
@@ -172,7 +180,8 @@ impl Hearing {
             } if largest >= Some(*first) => {
                 self.begin_trial(context, context.log.next_number(), None);
             }
-            Mode::Plain { .. } | Mode::Probe { .. } => {}
+            Mode::Plain { progress, .. } => *progress |= context.ack > context.snd_una,
+            Mode::Probe { .. } => {}
             Mode::Trial {
                 first, heard, bare, ..
             } => {
@@ -239,13 +248,34 @@ impl Hearing {
             Mode::Probe { .. } if alone && !lists && context.ack == context.snd_una => {
                 self.end_probe(context, rtt_min, true);
             }
-            Mode::Plain { .. } | Mode::Probe { .. } | Mode::Trial { .. } => {}
+            Mode::Plain { progress, .. } => *progress |= context.ack > context.snd_una,
+            Mode::Probe { .. } | Mode::Trial { .. } => {}
+        }
+    }
+
+    /// A report came that was refused, as each is of a receiver whose numbers are not ours since
+    /// one was damaged on the way. It is of no more use than an acknowledgement without a report,
+    /// and ends a probe.
+    pub(super) fn on_refused(
+        &mut self,
+        context: &ReadContext<'_>,
+        due: u64,
+        told: (Duration, Duration),
+    ) {
+        match self.mode {
+            Mode::Probe { .. } => self.fall_back(context, None),
+            Mode::Plain { .. } => {}
+            Mode::Reports | Mode::Trial { .. } => {
+                self.on_no_report(context, true, true, due, told);
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::mem;
+
     use tack_base::StreamOffset;
     use tack_wire::SeqNum;
 
@@ -266,16 +296,29 @@ mod tests {
         hearing: Hearing,
         log: SentLog,
         sent: u64,
+        /// Segments that the next acknowledgement is the first to acknowledge.
+        acked: u64,
         rtt: Duration,
     }
 
     impl Sender {
-        /// Reports do not come: it fell back at 0.
+        /// Reports do not come: it fell back at 0, and what it sent then is acknowledged.
         fn after_fallback(rtt: Duration) -> Self {
+            let mut sender = Self::without_an_answer(rtt);
+            sender.acked = 1;
+            sender.send(at(0));
+            let far = u64::try_from(rtt.as_millis()).unwrap_or(u64::MAX);
+            sender.bare(at(far), true);
+            sender
+        }
+
+        /// Reports do not come: it fell back at 0.
+        fn without_an_answer(rtt: Duration) -> Self {
             let mut sender = Self {
                 hearing: Hearing::new(),
                 log: SentLog::new(),
                 sent: 0,
+                acked: 0,
                 rtt,
             };
             sender.send(at(0));
@@ -305,7 +348,7 @@ mod tests {
         ) -> R {
             let context = ReadContext {
                 arrived: now,
-                ack: StreamOffset(1),
+                ack: StreamOffset(1 + mem::take(&mut self.acked) * MSS),
                 snd_una: StreamOffset(1),
                 snd_nxt: StreamOffset(1 + self.sent * MSS),
                 iss: SeqNum(0),
@@ -377,6 +420,27 @@ mod tests {
         let lost = (1_000..).find(|millis| !hears(*millis, false));
         let told = 951 + 400;
         assert_eq!(lost, Some(told), "a round trip as told after the first");
+    }
+
+    /// Timeouts back off until a plain acknowledgement is understood; stamps would prevent it.
+    #[test]
+    fn nothing_is_probed_before_data_was_acknowledged() {
+        let mut sender = Sender::without_an_answer(Duration::from_millis(10));
+        assert_eq!(sender.run(15..5_000), 0);
+        sender.acked = 1;
+        sender.bare(at(5_000), true);
+        assert!(sender.run(5_005..5_100) > 10);
+    }
+
+    #[test]
+    fn a_refused_report_ends_a_probe() {
+        let mut sender = Sender::after_fallback(Duration::from_millis(100));
+        sender.run(105..1_110);
+        assert!(sender.hearing.stamps());
+        sender.with(at(1_111), |hearing, context| {
+            hearing.on_refused(context, DUE, (RTT_MIN, Duration::ZERO));
+        });
+        assert!(!sender.hearing.stamps());
     }
 
     #[test]

@@ -123,9 +123,14 @@ impl TackReader {
 
     /// An acknowledgement came without a report: alone, or with data. It `lists` what is above it.
     fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool, lists: bool) {
-        let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
-        let told = (self.told_rtt_min(), self.told_round_trip);
+        let (due, told) = self.due_and_told(context);
         self.hearing.on_no_report(context, alone, lists, due, told);
+    }
+
+    /// Bytes after which a report is due, and RTTmin and the round trip that the receiver was told.
+    fn due_and_told(&self, context: &ReadContext<'_>) -> (u64, (Duration, Duration)) {
+        let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
+        (due, (self.told_rtt_min(), self.told_round_trip))
     }
 
     /// Share of reports lost on the way, 0 to 1.
@@ -366,9 +371,8 @@ impl FeedbackReader for TackReader {
         self.hearing.look_at_clock(context, self.told_rtt_min());
         let result = self.read_option(context, segment, lists, info);
         if result.is_err() {
-            // A receiver whose numbers are not ours (one was damaged on the way) says so with each
-            // report: none is of use.
-            self.on_no_report(context, true, true);
+            let (due, told) = self.due_and_told(context);
+            self.hearing.on_refused(context, due, told);
         }
         if stamped && !self.hearing.stamps() {
             // What the receiver was told may be outdated when it is told something again.
