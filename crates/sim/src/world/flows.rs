@@ -65,6 +65,8 @@ pub(super) struct Stream {
     pub(super) exchanges: Option<Exchanges>,
     pub(super) video: Option<(Source, Player)>,
     pub(super) ids: [Option<ConnectionId>; 2],
+    /// Events since the sums of each side were added up.
+    pub(super) unaudited: [usize; 2],
     /// How each side's connection ended, and its counters then.
     pub(super) closed: [Option<(CloseReason, Stats)>; 2],
     pub(super) observers: [WireObserver; 2],
@@ -449,6 +451,7 @@ impl FlowState {
                     exchanges,
                     video,
                     ids: [None; 2],
+                    unaudited: [0; 2],
                     closed: [None, None],
                     observers: Default::default(),
                     progress: [(); 2].map(|()| Progress::new(timer)),

@@ -15,7 +15,8 @@ pub enum Checks {
     /// Only what costs next to nothing: delivered bytes are the bytes sent.
     #[default]
     Cheap,
-    /// Every invariant, at every event.
+    /// Every invariant, at every event. Sums over all that is outstanding take part with 16 records
+    /// an event: those of larger windows are checked after as many events as that takes.
     EveryEvent,
 }
 

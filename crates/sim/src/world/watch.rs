@@ -220,18 +220,19 @@ impl Flows {
     /// Checks the books of every connection of `host`.
     pub(super) fn check_books(&mut self, index: usize, host: &mut Host) -> Result<(), Broken> {
         let deadline = host.endpoint.poll_timeout();
-        for (flow, state) in self.list.iter().enumerate() {
+        for (flow, state) in self.list.iter_mut().enumerate() {
             if !state.involves(index) {
                 continue;
             }
             let side = state.side_of(index);
-            let Kind::Tcp(stream) = &state.kind else {
+            let Kind::Tcp(stream) = &mut state.kind else {
                 continue;
             };
             let Some(connection) = stream.ids[side].and_then(|id| host.endpoint.get(id)) else {
                 continue;
             };
-            check::books(connection, deadline).map_err(|what| Broken {
+            let events = &mut stream.unaudited[side];
+            check::books(connection, deadline, events).map_err(|what| Broken {
                 flow,
                 host: state.parties[side],
                 what,

@@ -1,29 +1,35 @@
 //! The sums of the log, added up anew.
 
 use super::SentLog;
-use super::records::{Fate, SentSegment, Transmission};
+use super::records::{Fate, Transmission};
 use crate::send::packet_number::PacketNumber;
 
 impl SentLog {
+    /// Records that [`SentLog::check`] looks at.
+    pub(crate) fn records(&self) -> usize {
+        self.segments.len() + self.transmissions.len()
+    }
+
     /// The sums that must agree with the records.
     ///
     /// # Errors
     /// Names the first that does not.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let sum = |fate| {
-            self.segments
-                .iter()
-                .filter(|s| s.fate == fate)
-                .map(SentSegment::len)
-                .sum::<u64>()
-        };
-        if sum(Fate::InFlight) != self.in_flight {
+        let [mut in_flight, mut sacked, mut lost] = [0; 3];
+        for segment in &self.segments {
+            *match segment.fate {
+                Fate::InFlight => &mut in_flight,
+                Fate::Sacked => &mut sacked,
+                Fate::Lost => &mut lost,
+            } += segment.len();
+        }
+        if in_flight != self.in_flight {
             return Err("bytes in flight differ from the log's sum");
         }
-        if sum(Fate::Sacked) != self.sacked_bytes {
+        if sacked != self.sacked_bytes {
             return Err("selectively acknowledged bytes differ from the log's sum");
         }
-        if sum(Fate::Lost) != self.lost_bytes || self.lost.positions() != self.lost_bytes {
+        if lost != self.lost_bytes || self.lost.positions() != self.lost_bytes {
             return Err("lost bytes differ from the log's sum");
         }
         if self.sacked.positions() != self.sacked_bytes {
