@@ -14,12 +14,12 @@ use rayon::prelude::*;
 use tack_base::random::RandomStream;
 use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
 
-use crate::{checks_of_long_runs, is_long};
+use crate::is_long;
 
 const FILTERS: [&str; 4] = ["paper", "safe", "cake", "cake_aggressive"];
 
 fn play(text: &str, filter: &str, seed: u64) -> Report {
-    run_checked(text, filter, seed, checks_of_long_runs())
+    run_checked(text, filter, seed, Checks::EveryEvent)
         .unwrap_or_else(|broken| panic!("{filter}, seed {seed}: {broken}\n{text}"))
 }
 

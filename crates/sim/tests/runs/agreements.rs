@@ -13,16 +13,15 @@ use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use tack_base::random::RandomStream;
-use tack_sim::{Observers, Report, RunError, Scenario, parse_seeds, run};
+use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
 
-/// Runs a scenario and checks the invariants, at every event where `TACK_LONG` is set, as CI does.
-/// A sender that does not get on breaks one.
+/// Runs a scenario, every invariant checked at every event. A sender that does not get on breaks one.
 fn try_to_play(text: &str, agreement: &str, seed: u64) -> Result<Report, RunError> {
     let keys = [format!("wlan.block_ack_agreement={agreement}")];
     let scenario = Scenario::from_toml("agreements.toml", text, &keys)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let checks = crate::checks_of_long_runs();
-    run(&scenario, seed, &mut Observers::default().checking(checks))
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
+    run(&scenario, seed, &mut observers)
 }
 
 fn play(text: &str, agreement: &str, seed: u64) -> Report {

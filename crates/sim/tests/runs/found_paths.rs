@@ -3,14 +3,14 @@
 //! the measure.
 
 use rayon::prelude::*;
-use tack_sim::{FlowReport, Observers, Report, Scenario, run};
+use tack_sim::{Checks, FlowReport, Observers, Report, Scenario, run};
 
-use crate::{CONTROLLERS, checks_of_long_runs, controllers};
+use crate::{CONTROLLERS, controllers};
 
-/// Runs a scenario; the long form checks every invariant at every event.
+/// Runs a scenario, every invariant checked at every event.
 pub(crate) fn report(text: &str, seed: u64) -> Report {
     let scenario = Scenario::from_toml("found.toml", text, &[]).expect("the scenario is sound");
-    let mut observers = Observers::default().checking(checks_of_long_runs());
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
     match run(&scenario, seed, &mut observers) {
         Ok(report) => report,
         Err(broken) => panic!("{broken}\n{text}"),

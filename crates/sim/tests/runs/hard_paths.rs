@@ -2,24 +2,23 @@
 //! in the same stack did not: whole families of them, against those. Nothing here expects a figure;
 //! what `delayed:2` makes of the same path is the measure.
 //!
-//! The ordinary form of the longest families takes the members that say most, and leaves out the
-//! check of every invariant at every event, which takes twenty times as long as the run itself
-//! where windows are large. `TACK_LONG=1` runs all of them with all checks, as CI does.
+//! The ordinary form of the longest families takes the members that say most. `TACK_LONG=1` runs all
+//! of them, as CI does.
 
 use rayon::prelude::*;
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
 
-use crate::{CONTROLLERS, checks_of_long_runs, controllers, is_long};
+use crate::{CONTROLLERS, controllers, is_long};
 
 /// Runs a scenario, every invariant checked at every event; a sender that does not get on is one
 /// that breaks.
 fn flow(text: &str, seed: u64) -> FlowReport {
-    flows(text, seed, Checks::EveryEvent).remove(0)
+    flows(text, seed).remove(0)
 }
 
-fn flows(text: &str, seed: u64, checks: Checks) -> Vec<FlowReport> {
+fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
     let scenario = Scenario::from_toml("hard_path.toml", text, &[]).expect("the scenario is sound");
-    let mut observers = Observers::default().checking(checks);
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
     match run(&scenario, seed, &mut observers) {
         Ok(report) => report.flows,
         Err(broken) => panic!("{broken}\n{text}"),
@@ -110,7 +109,7 @@ fn a_handshake_without_a_round_trip_costs_nothing_later() {
                 "duration = '14s'\nwarmup = '9s'\n[wired]\nrate = '40Mbps'\ndelay = '100ms'\nqueue = '1.0bdp'\n{fault}\n\
                  [[flow]]\nack = 'tack'\ncongestion = '{congestion}'\nreceive_buffer = '32MiB'\nsend_buffer = '32MiB'\n"
             );
-            mbps(&flows(&text, 1, checks_of_long_runs())[0])
+            mbps(&flows(&text, 1)[0])
         };
         let plain = with("");
         for fault in FAULTS {
@@ -155,7 +154,7 @@ fn a_round_trip_that_grows_leaves_tack_its_share() {
                 flow(first, 0),
                 flow(second, 2)
             );
-            let flows = flows(&text, 1, checks_of_long_runs());
+            let flows = flows(&text, 1);
             let tack = &flows[usize::from(*first != "tack")];
             // The first round trips, from 64 KiB on, are seen in the whole and not after the
             // warm-up.
@@ -213,7 +212,7 @@ fn a_round_trip_that_grows_leaves_tack_what_it_leaves_delayed_acknowledgements()
                      receive_buffer = '32MiB'\nsend_buffer = '32MiB'\n"
                 );
             }
-            let flows = flows(&text, 1, checks_of_long_runs());
+            let flows = flows(&text, 1);
             let [a, b] = [mbps(&flows[0]), mbps(&flows[1])];
             println!("{controller}: {} {a:.1}, {} {b:.1} Mbit/s", order[0], order[1]);
             a / (a + b)
@@ -259,7 +258,7 @@ fn an_exact_rtt_min_is_what_costs_bbr_its_share_where_the_round_trip_grows() {
                          receive_buffer = '32MiB'\nsend_buffer = '32MiB'\n"
                     );
                 }
-                mbps(&flows(&text, *seed, Checks::EveryEvent)[0])
+                mbps(&flows(&text, *seed)[0])
             })
             .collect();
         rates.iter().sum::<f64>() / rates.len() as f64
@@ -282,7 +281,7 @@ fn a_scarce_window_costs_acknowledgements_smoothly() {
                     "duration = '12s'\nwarmup = '4s'\n[wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n\
                      [[flow]]\nack = '{ack}'\ncongestion = 'bbr'\nreceive_buffer = '{bytes}B'\n"
                 );
-                flows(&text, 1, checks_of_long_runs()).remove(0)
+                flows(&text, 1).remove(0)
             };
             let (tack, plain) = (at("tack"), at("delayed:2"));
             println!(
@@ -333,7 +332,7 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
                  [wired]\nrate = '10Gbps'\ndelay = '40ms'\n\
                  [[flow]]\nack = '{ack}'\ncongestion = '{controller}'\nreceive_buffer = '{mib}MiB'\nsend_buffer = '64MiB'\n"
             );
-            flows(&text, seed, checks_of_long_runs()).remove(0)
+            flows(&text, seed).remove(0)
         };
         let runs: Vec<[FlowReport; 2]> = seeds
             .map(|seed| [at("tack", seed), at("delayed:2", seed)])

@@ -22,8 +22,6 @@ mod utilisation;
 mod wlan;
 mod wlan_validation;
 
-use tack_sim::Checks;
-
 /// Whether the long forms were asked for, by `TACK_LONG=1`, as CI does. The ordinary form takes the
 /// members of each family that say most.
 fn is_long() -> bool {
@@ -38,15 +36,5 @@ fn controllers() -> &'static [&'static str] {
         &CONTROLLERS
     } else {
         &CONTROLLERS[1..3]
-    }
-}
-
-/// What the longest families check: every invariant at every event takes many times as long as the
-/// run itself where windows are large.
-fn checks_of_long_runs() -> Checks {
-    if is_long() {
-        Checks::EveryEvent
-    } else {
-        Checks::Cheap
     }
 }

@@ -3,14 +3,11 @@
 //!
 //! Goodput counts application bytes; "utilisation" is that over what a full link carries of them,
 //! headers counted out: 1,448 of every 1,500 bytes.
-//!
-//! `TACK_LONG=1` checks every invariant at every event, which takes longer than the runs; the
-//! ordinary form leaves that to smaller windows elsewhere.
 
 use rayon::prelude::*;
-use tack_sim::{Observers, Report, Scenario, run};
+use tack_sim::{Checks, Observers, Report, Scenario, run};
 
-use crate::{checks_of_long_runs, is_long};
+use crate::is_long;
 
 const PATH: &str = "[wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n";
 const PAYLOAD_SHARE: f64 = 1_448.0 / 1_500.0;
@@ -20,7 +17,7 @@ fn report(text: &str, overrides: &[&str]) -> Report {
     let scenario =
         Scenario::from_toml("test.toml", text, &overrides).expect("the scenario is sound");
     // Whatever `checking` finds fails the test with the invariant's name.
-    let mut observers = Observers::default().checking(checks_of_long_runs());
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
     run(&scenario, scenario.seed, &mut observers).expect("no invariant breaks")
 }
 
