@@ -94,8 +94,13 @@ pub(crate) fn all(work: &Path, wanted: &[String]) -> Result<(Tools, Vec<Missing>
         }));
         tools.push(Box::new(Rsync {
             name: "rsync daemon --append-verify",
-            daemon,
+            daemon: daemon.clone(),
             options: &["--append-verify"],
+        }));
+        tools.push(Box::new(Rsync {
+            name: "rsync daemon --append-verify --fsync",
+            daemon,
+            options: &["--append-verify", "--fsync"],
         }));
     }
     if !lacks("ssh", "sshd") && !lacks("ssh", "ssh") {

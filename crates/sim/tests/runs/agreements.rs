@@ -15,7 +15,8 @@ use rayon::prelude::*;
 use tack_base::random::RandomStream;
 use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
 
-/// Runs a scenario, every invariant checked at every event. A sender that does not get on breaks one.
+/// Runs a scenario, every invariant checked at every event. A sender that does not get on breaks
+/// one.
 fn try_to_play(text: &str, agreement: &str, seed: u64) -> Result<Report, RunError> {
     let keys = [format!("wlan.block_ack_agreement={agreement}")];
     let scenario = Scenario::from_toml("agreements.toml", text, &keys)

@@ -2,8 +2,8 @@
 //! in the same stack did not: whole families of them, against those. Nothing here expects a figure;
 //! what `delayed:2` makes of the same path is the measure.
 //!
-//! The ordinary form of the longest families takes the members that say most. `TACK_LONG=1` runs all
-//! of them, as CI does.
+//! The ordinary form of the longest families takes the members that say most. `TACK_LONG=1` runs
+//! all of them, as CI does.
 
 use rayon::prelude::*;
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};

@@ -15,6 +15,7 @@
 //! is of the other kind, and fails with [`SecureError::PeerIsNotEncrypted`]; a service in clear
 //! text recognises TLS by [`is_tls`].
 
+mod cipher;
 mod config;
 mod connect;
 mod error;

@@ -6,17 +6,15 @@
 
 use std::io::IoSlice;
 
-use aws_lc_rs::aead::{self, Aad, LessSafeKey, UnboundKey};
-use aws_lc_rs::error::Unspecified;
 use rustls::crypto::cipher::{Iv, Nonce};
 use rustls::{ConnectionTrafficSecrets, Error as TlsError};
+
+use super::cipher::{self, Cipher, TAG};
 
 /// Most plaintext of a record, bytes (RFC 8446 §5.1).
 pub(super) const FRAGMENT: usize = 1 << 14;
 /// What comes before the ciphertext: type, version, length.
 const HEADER: usize = 5;
-/// Authentication tag of every cipher of TLS 1.3 that is offered here, bytes.
-const TAG: usize = 16;
 /// What a record has besides its plaintext: header, content type, authentication tag.
 pub(super) const OVERHEAD: usize = HEADER + 1 + TAG;
 /// Most that follows the header, bytes (RFC 8446 §5.2).
@@ -31,7 +29,7 @@ pub(super) const APPLICATION_DATA: u8 = 23;
 
 /// A traffic key and the number of its next record.
 struct Key {
-    aead: LessSafeKey,
+    cipher: Cipher,
     iv: Iv,
     number: u64,
 }
@@ -40,28 +38,16 @@ impl Key {
     /// # Errors
     /// For a cipher that is not offered.
     fn new((number, secrets): (u64, ConnectionTrafficSecrets)) -> Result<Self, TlsError> {
-        let (algorithm, key, iv) = match secrets {
-            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&aead::AES_128_GCM, key, iv),
-            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
-                (&aead::CHACHA20_POLY1305, key, iv)
-            }
-            _ => return Err(TlsError::General("expected AES-128-GCM or ChaCha20".into())),
-        };
-        let unusable = |Unspecified| TlsError::General("unusable traffic key".into());
-        let key = UnboundKey::new(algorithm, key.as_ref()).map_err(unusable)?;
-        Ok(Self {
-            aead: LessSafeKey::new(key),
-            iv,
-            number,
-        })
+        let (cipher, iv) = Cipher::new(secrets)?;
+        Ok(Self { cipher, iv, number })
     }
 
     /// The nonce of the next record: each number is used once (RFC 8446 §5.3).
-    fn nonce(&mut self) -> aead::Nonce {
+    fn nonce(&mut self) -> cipher::Nonce {
         let nonce = Nonce::new(&self.iv, self.number);
         // The keys are renewed long before 2^64 records.
         self.number += 1;
-        aead::Nonce::assume_unique_for_key(nonce.0)
+        nonce.0
     }
 }
 
@@ -144,27 +130,21 @@ impl Sealer {
         let body = len + 1 + TAG;
         let (header, rest) = out[..HEADER + body].split_at_mut(HEADER);
         header.copy_from_slice(&[APPLICATION_DATA, 3, 3, (body >> 8) as u8, body as u8]);
-        let aad = Aad::from(&*header);
-        let (text, end) = rest.split_at_mut(len);
         let nonce = self.0.nonce();
+        let cipher = &self.0.cipher;
         let first = plaintext.next(len);
-        let sealed = if first.len() == len {
-            self.0
-                .aead
-                .seal_out_of_place_scatter(nonce, aad, first, text, &[kind], end)
+        if first.len() == len {
+            cipher.seal_to(nonce, header, first, kind, rest)?;
         } else {
             let mut filled = first.len();
-            text[..filled].copy_from_slice(first);
+            rest[..filled].copy_from_slice(first);
             while filled < len {
                 let piece = plaintext.next(len - filled);
-                text[filled..filled + piece.len()].copy_from_slice(piece);
+                rest[filled..filled + piece.len()].copy_from_slice(piece);
                 filled += piece.len();
             }
-            self.0
-                .aead
-                .seal_in_place_scatter(nonce, aad, text, &[kind], end)
-        };
-        sealed.map_err(|Unspecified| TlsError::EncryptError)?;
+            cipher.seal_in_place(nonce, header, kind, rest)?;
+        }
         Ok(HEADER + body)
     }
 }
@@ -233,13 +213,9 @@ impl Opener {
         record: &[u8],
         out: &mut [u8],
     ) -> Result<(u8, usize), TlsError> {
-        let (header, rest) = record.split_at(HEADER);
-        let (text, tag) = rest.split_at(rest.len() - TAG);
+        let (header, body) = record.split_at(HEADER);
         let nonce = self.0.nonce();
-        self.0
-            .aead
-            .open_separate_gather(nonce, Aad::from(header), text, tag, out)
-            .map_err(|Unspecified| TlsError::DecryptError)?;
+        self.0.cipher.open_to(nonce, header, body, out)?;
         content(out)
     }
 
@@ -254,11 +230,7 @@ impl Opener {
     ) -> Result<(u8, std::ops::Range<usize>), TlsError> {
         let (header, body) = record.split_at_mut(HEADER);
         let nonce = self.0.nonce();
-        let opened = self
-            .0
-            .aead
-            .open_in_place(nonce, Aad::from(&*header), body)
-            .map_err(|Unspecified| TlsError::DecryptError)?;
+        let opened = self.0.cipher.open_in_place(nonce, header, body)?;
         let (kind, len) = content(opened)?;
         Ok((kind, HEADER..HEADER + len))
     }

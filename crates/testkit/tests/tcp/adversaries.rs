@@ -84,8 +84,8 @@ proptest! {
     }
 }
 
-/// The number of the first segment is damaged, so that each report is refused, and the round trip is
-/// not known yet, because the handshake was sent twice. A probe with stamps that nobody answered
+/// The number of the first segment is damaged, so that each report is refused, and the round trip
+/// is not known yet, because the handshake was sent twice. A probe with stamps that nobody answered
 /// well stayed in force while timeouts backed off: one segment after 5, 10, 20 and 40 s.
 #[test]
 fn a_damaged_number_after_a_lost_handshake() {

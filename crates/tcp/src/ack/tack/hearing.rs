@@ -57,8 +57,8 @@ enum Mode {
         until: Instant,
         /// The first number of the last probe, whose answer may be on its way.
         probed: Option<PacketNumber>,
-        /// Data was acknowledged since, so that no timeout backs off: one that does sends too little
-        /// to probe with, and needs an answer that it understands.
+        /// Data was acknowledged since, so that no timeout backs off: one that does sends too
+        /// little to probe with, and needs an answer that it understands.
         progress: bool,
     },
     /// Stamps for a moment.
