@@ -6,6 +6,7 @@ use super::ways::{self, Route, cell, seeds};
 use crate::claim::Claim;
 use crate::figure::Depth;
 use crate::measure::Values;
+use crate::point::Point;
 use crate::results::Results;
 
 /// The names of values that the program that runs a point keeps.
@@ -106,27 +107,41 @@ impl Measured<'_> {
     ) -> Estimate {
         let cells = ways.map(|(route, way)| cell(self.depth, route, way));
         let values = seeds(self.depth).filter_map(|seed| {
-            let found = cells.iter().map(|cell| self.results.get(&cell.at(seed)));
+            let found = cells.iter().map(|cell| self.run(&cell.at(seed)));
             let found: Vec<&Values> = found.collect::<Option<_>>()?;
             Some(of(found.try_into().ok()?))
         });
         Estimate::of(&values.collect::<Vec<_>>())
     }
 
+    /// The values of a run that could be made here.
+    fn run(&self, point: &Point) -> Option<&Values> {
+        let values = self.results.get(point)?;
+        (values.get(value::SKIPPED) != 1.0).then_some(values)
+    }
+
     /// Whether a way was run on a path, with any seed.
     pub(super) fn has(&self, route: Route, way: usize) -> bool {
         let cell = cell(self.depth, route, way);
-        seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
+        seeds(self.depth).any(|seed| self.run(&cell.at(seed)).is_some())
     }
 
-    /// `claim`, which needs these ways on these routes: made if each was run, or if nothing was run
-    /// at all, so that nothing measured refutes every claim.
+    /// Whether a way was to be run on a path, and could not be.
+    pub(super) fn was_skipped(&self, route: Route, way: usize) -> bool {
+        let cell = cell(self.depth, route, way);
+        !self.has(route, way) && seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
+    }
+
+    /// `claim`, which needs these ways on these routes: made if each was run, or if there is no
+    /// result at all, so that nothing measured refutes every claim.
     pub(super) fn state(&self, routes: &[Route], ways: &[usize], claim: Claim) -> Stated {
         let each = |route: &Route| ways.iter().all(|way| self.has(*route, *way));
         let nothing = || {
             let all = ways::routes(self.depth);
-            !all.into_iter()
-                .any(|route| route.ways().any(|way| self.has(route, way)))
+            !all.into_iter().any(|route| {
+                let mut ways = route.ways();
+                ways.any(|way| self.has(route, way) || self.was_skipped(route, way))
+            })
         };
         Stated {
             is_made: routes.iter().all(each) || nothing(),

@@ -80,6 +80,41 @@ fn nothing_measured_fails_every_claim() {
     }
 }
 
+/// Without iperf3, the kernel's runs are skipped: what needs them is not judged.
+#[test]
+fn a_claim_whose_runs_were_skipped_is_not_judged() {
+    let depth = Depth::quick();
+    let mut results = results(TACK, &[]);
+    for route in routes(&depth) {
+        for way in route.ways().filter(|way| WAYS[*way].is_kernel()) {
+            for seed in seeds(&depth) {
+                let skipped = [(value::SKIPPED.to_owned(), 1.0)].into_iter().collect();
+                results.insert(&cell(&depth, route, way).at(seed), skipped);
+            }
+        }
+    }
+    let outcome = reduce(&depth, &results);
+    let has = |notes: &[String], words: [&str; 2]| {
+        notes
+            .iter()
+            .any(|note| words.iter().all(|word| note.contains(word)))
+    };
+    assert!(
+        has(&outcome.notes, ["SKIPPED", "kernel CUBIC"]),
+        "{:?}",
+        outcome.notes
+    );
+    assert!(
+        has(&outcome.notes, ["Not judged", "kernel"]),
+        "{:?}",
+        outcome.notes
+    );
+    assert!(!outcome.claims.is_empty(), "claims about quinn are judged");
+    for claim in outcome.claims {
+        assert!(!claim.words.contains("kernel"), "{}", claim.words);
+    }
+}
+
 #[test]
 fn every_way_is_planned_on_every_path_and_some_on_one() {
     let depth = Depth::quick();
