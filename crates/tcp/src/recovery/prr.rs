@@ -38,9 +38,10 @@ impl Prr {
                 .unwrap_or(u64::MAX)
                 .saturating_sub(self.out)
         } else {
-            // Reduction bound: rebuild towards ssthresh, faster while all goes well. A segment more
-            // for each acknowledgement is slow start where each acknowledges one or two. One that
-            // acknowledges many has what those of every second segment would have.
+            // Reduction bound: rebuild towards ssthresh, faster while all goes well.
+            // Deviation: one segment more for each acknowledgement (RFC 6937 section 3) is slow
+            // start where each acknowledges one or two. One that acknowledges many has what those
+            // of every second segment would have.
             let mut limit = self.delivered.saturating_sub(self.out).max(delivered);
             if progress {
                 limit += mss.max(delivered / 2);
