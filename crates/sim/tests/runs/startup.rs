@@ -1,4 +1,5 @@
-//! How BBR leaves its startup: on a path where a random search found that it did not.
+//! How BBR leaves its startup and CUBIC its slow start: on paths where a random search found that
+//! they did not.
 
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
 
@@ -60,6 +61,34 @@ fn startup_that_overflows_a_queue_repeats_about_as_much_with_tack() {
         assert!(
             tack < plain + 0.035,
             "{rate}: {tack:.3} again, {plain:.3} with delayed:2"
+        );
+    }
+}
+
+/// Path 141616: a packet that comes late is taken for lost, and TACK's report of it soon undoes that.
+/// HyStart++ did not come back with the window, so that slow start went on until a queue of 1,000
+/// packets overflowed: 12.1 % of the segments were sent again, now none. `delayed:2` takes no packet
+/// for lost here.
+#[test]
+fn hystart_watches_on_after_a_loss_that_was_none() {
+    for reorder in [0.002, 0.01, 0.03, 0.1233] {
+        let text = format!(
+            "duration = '13273045us'\n[wired]\nrate = '4987kbps'\ndelay = '31826us'\nqueue = '1000p'\n\
+             mtu_black_hole_reverse = 697\nreorder = {reorder}\nreorder_delay = '5784us'\n\
+             [[flow]]\ncongestion = 'cubic'\nack = 'tack'\napp = 'bulk:pause=4620595us,resume=7791678us'\n"
+        );
+        let flow = flow(&text, 5_141_616);
+        println!(
+            "{reorder}: {:.2} Mbit/s, {} again",
+            flow.goodput_bps / 1e6,
+            flow.retransmitted_segments
+        );
+        assert!(
+            repeated(&flow) < 0.005 && flow.goodput_bps > 3.7e6,
+            "{reorder}: {} of {} again, {} bit/s",
+            flow.retransmitted_segments,
+            flow.data_segments,
+            flow.goodput_bps
         );
     }
 }

@@ -56,6 +56,8 @@ struct State {
     /// The next stage is the first after a timeout: it begins at its own plateau (RFC 9438 §4.8).
     after_timeout: bool,
     episode: Episode,
+    /// Present while it watches the first slow start.
+    hystart: Option<HyStart>,
 }
 
 /// The CUBIC controller.
@@ -66,8 +68,6 @@ pub struct Cubic {
     /// Multiplicative decrease factor.
     beta: f64,
     state: State,
-    /// Present while it watches the first slow start.
-    hystart: Option<HyStart>,
     undo: Undo<State>,
     unreported: Unreported,
 }
@@ -90,8 +90,8 @@ impl Cubic {
                 stage: None,
                 after_timeout: false,
                 episode: Episode::Open,
+                hystart: Some(HyStart::default()),
             },
-            hystart: Some(HyStart::default()),
             undo: Undo::new(),
             unreported: Unreported::default(),
         }
@@ -103,18 +103,18 @@ impl Cubic {
         let mut cubic = Self::new(init);
         cubic.beta = BETA_OF_MARKS;
         cubic.state.ssthresh = cubic.state.cwnd;
-        cubic.hystart = None;
+        cubic.state.hystart = None;
         cubic
     }
 
     /// RFC 9438 §4.10. Returns the bytes that lie beyond `ssthresh`.
     fn slow_start(&mut self, ack: &Ack) -> u64 {
         let mut growth = ack.delivered;
-        if let Some(hystart) = &mut self.hystart {
+        if let Some(hystart) = &mut self.state.hystart {
             match hystart.on_ack(ack, growth) {
                 Step::Grow(bytes) => growth = bytes,
                 Step::Exit => {
-                    self.hystart = None;
+                    self.state.hystart = None;
                     self.state.ssthresh = self.state.cwnd;
                     return 0;
                 }
@@ -281,7 +281,7 @@ impl CongestionController for Cubic {
         }
         state.fraction = 0.0;
         state.stage = None;
-        self.hystart = None;
+        state.hystart = None;
     }
 
     fn on_recovered(&mut self, _now: Instant) {
@@ -343,7 +343,7 @@ impl CongestionController for Cubic {
 
     fn on_feedback_interval(&mut self, interval: Duration) {
         self.unreported.on_feedback_interval(interval);
-        if let Some(hystart) = &mut self.hystart {
+        if let Some(hystart) = &mut self.state.hystart {
             hystart.on_feedback_interval(interval);
         }
     }
@@ -378,6 +378,7 @@ impl CongestionController for Cubic {
             Episode::FastRecovery => "recovery",
             _ if !self.in_slow_start() => "congestion_avoidance",
             _ if self
+                .state
                 .hystart
                 .is_some_and(|hystart| hystart.is_conservative()) =>
             {

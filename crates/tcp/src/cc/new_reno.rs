@@ -29,6 +29,7 @@ struct Saved {
     cwnd: u64,
     ssthresh: u64,
     episode: Episode,
+    hystart: Option<HyStart>,
 }
 
 /// The NewReno controller.
@@ -189,6 +190,7 @@ impl CongestionController for NewReno {
                 cwnd: self.cwnd,
                 ssthresh: self.ssthresh,
                 episode: self.episode,
+                hystart: self.hystart,
             };
             self.undo.save(congestion.cause, self.episode, saved);
             let flight = match (congestion.cause, self.episode) {
@@ -225,6 +227,7 @@ impl CongestionController for NewReno {
             self.cwnd = self.cwnd.max(saved.cwnd);
             self.ssthresh = self.ssthresh.max(saved.ssthresh);
             self.episode = self.episode.back_to(saved.episode);
+            self.hystart = saved.hystart;
         }
     }
 

@@ -120,6 +120,35 @@ fn after_a_timeout_the_first_stage_begins_at_its_plateau() {
     assert_eq!((stage.k, stage.origin), (0.0, 70e3));
 }
 
+/// A rising round trip ends slow start after a loss that was none, too.
+#[test]
+fn hystart_comes_back_with_an_undone_episode() {
+    for is_undone in [false, true] {
+        let mut cubic = Cubic::new(&Init {
+            now: Instant::ZERO,
+            mss: MSS,
+            initial_window: 10 * MSS,
+            rtt: None,
+            seed: 0,
+            counting: crate::cc::Counting::Bytes,
+        });
+        if is_undone {
+            cubic.on_congestion(&congestion(Cause::Loss, 10 * MSS, 0));
+            cubic.on_spurious(Instant::ZERO, Cause::Loss);
+            assert_eq!(cubic.ssthresh(), u64::MAX);
+        }
+        for number in 0..8_u64 {
+            for i in 1..=10 {
+                let una = (number * 10 + i) * MSS;
+                let ack = plain_ack(Instant::ZERO, MSS, una, (number + 1) * 10 * MSS);
+                let rtt = Some(Duration::from_millis(40 + 20 * number));
+                cubic.on_ack(&Ack { rtt, ..ack });
+            }
+        }
+        assert_eq!(cubic.metrics().phase, "congestion_avoidance", "{is_undone}");
+    }
+}
+
 #[test]
 fn an_undone_episode_leaves_no_trace() {
     let mut cubic = reduced_from(1000);
