@@ -33,6 +33,7 @@ mod paths;
 mod processor;
 mod reasons;
 mod runs;
+mod spared;
 mod summary;
 mod way_back;
 

@@ -13,6 +13,7 @@ use crate::neighbour::rarer_than_the_neighbour;
 use crate::packets::unfound_mtu;
 use crate::paths::{Path, Work};
 use crate::runs;
+use crate::spared::spared;
 use crate::way_back::{
     SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, slower_pacing,
 };
@@ -52,7 +53,8 @@ pub(crate) fn reason(
             .or_else(|| late_packets(path, tack, plain))
             .or_else(|| narrow_way_back(path, flag, tack, plain))
             .or_else(|| ecn_reasons::cleared_counter(path, flag))
-            .or_else(|| unfound_mtu(path, flag, tack, plain)),
+            .or_else(|| unfound_mtu(path, flag, tack, plain))
+            .or_else(|| spared(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack, plain))

@@ -7,7 +7,9 @@ use crate::paths::{Path, Work};
 use crate::runs;
 
 /// The key of a path for the rate of its way back.
-const RATE: &str = "rate_reverse";
+pub(crate) const RATE: &str = "rate_reverse";
+/// The key of a way back that no acknowledgement fills.
+pub(crate) const FAST_WAY_BACK: &str = "wired.rate_reverse=1Gbps";
 /// Bytes of a full packet.
 const PACKET: f64 = 1_500.0;
 /// Plain policies that acknowledge less and less often.
@@ -85,7 +87,7 @@ pub(crate) fn denser_neighbour(path: &Path, tack: &Figures, plain: &Figures) -> 
 }
 
 fn fast_way_back(path: &Path, mut variant: Variant) -> Figures {
-    variant.path_keys.push(format!("wired.{RATE}=1Gbps"));
+    variant.path_keys.push(FAST_WAY_BACK.to_owned());
     runs::fresh(path, &variant)
 }
 

@@ -248,3 +248,42 @@ fn of_two_flows_that_fill_a_queue_the_more_often_acknowledged_gets_more() {
         assert!(all > 0.95 * plain.1, "{all}, {plain:?}");
     }
 }
+
+/// Paths 140040 and 141800: slow start of NewReno overflows a queue with TACK, and not with
+/// `delayed:2`, which two things keep from it at once: a receive window that follows late without
+/// timestamps, and reordered packets taken for lost or a way back of 64 kbit/s. Without both it
+/// repeats as much.
+#[test]
+fn two_things_at_once_keep_a_plain_slow_start_from_filling_the_queue() {
+    for (kept, free, flow) in [
+        (
+            "[wired]\nrate = '108149kbps'\ndelay = '547us'\nqueue = '1000p'\n\
+             reorder = 0.0114\nreorder_delay = '645us'\n",
+            "[wired]\nrate = '108149kbps'\ndelay = '547us'\nqueue = '1000p'\n",
+            "bytes = '3841326B'\n",
+        ),
+        (
+            "[wlan]\npreset = 'tack-b'\n[wired]\nrate = '1Gbps'\ndelay = '28958us'\n\
+             rate_reverse = '64kbps'\n",
+            "[wlan]\npreset = 'tack-b'\n[wired]\nrate = '1Gbps'\ndelay = '28958us'\n",
+            "",
+        ),
+    ] {
+        let again = |ack: &str, path: &str, keys: &str| {
+            let text = format!(
+                "duration = '13198326us'\n{path}[[flow]]\ncongestion = 'new_reno'\nack = '{ack}'\n\
+                 timestamps = false\n{keys}{flow}"
+            );
+            let flow = flows(&text, 1).remove(0);
+            let again = flow.retransmitted_segments as f64 / flow.data_segments as f64;
+            println!("{ack} {keys:?}: {again:.3} again\n{path}");
+            again
+        };
+        let open = "receive_window = 'fixed'\n";
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| again(ack, kept, ""));
+        assert!(tack > plain + 0.06, "{tack}, {plain}: the limit is gone");
+        let [free_tack, free_plain] = ["tack", "delayed:2"].map(|ack| again(ack, free, open));
+        assert!(free_plain > tack - 0.06, "{free_plain}, {tack}");
+        assert!(free_tack < free_plain + 0.06, "{free_tack}, {free_plain}");
+    }
+}
