@@ -3,7 +3,7 @@
 use crate::figures::Figures;
 use crate::judge::{Flag, judge};
 use crate::measure::{self, Comparison, Variant};
-use crate::paths::{LATEST_BEGINNING, Path};
+use crate::paths::{LATEST_BEGINNING, Path, Work};
 use crate::reasons::reason;
 
 /// Seeds of a path that differs at its first one.
@@ -75,6 +75,15 @@ pub(crate) fn at_moments(
         .collect()
 }
 
+/// Chance makes another variant hang as well: with one of the fresh seeds it delivers no more than
+/// `hung` did. A transfer ends or does not.
+fn happens_to(path: &Path, variant: &Variant, hung: &Figures) -> bool {
+    path.work != Work::Transfer
+        && (FIRST..FIRST + FRESH)
+            .map(|nth| Figures::measure(path, variant, seed(path, nth)))
+            .any(|run| run.bytes <= hung.bytes)
+}
+
 /// Compares two variants on a path: with one seed, with several where the first one raises a flag,
 /// and with others where those do. What then stands is explained, if it can be.
 pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
@@ -92,7 +101,9 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
                 .map(|variant| measure::processor_without_checks(&path, variant, seed));
             flags = judge(&path, &tack, &plain);
         }
-        if nth == 0 && flags.is_empty() || flags.iter().any(|flag| flag.is_certain(&path, &plain)) {
+        let is_certain = flags.iter().any(|flag| flag.is_certain(&path, &plain))
+            && !(flags == [Flag::Hang] && happens_to(&path, &both[1], &tack));
+        if nth == 0 && flags.is_empty() || is_certain {
             return Verdict {
                 path,
                 comparison,
