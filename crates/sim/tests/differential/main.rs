@@ -4,7 +4,8 @@
 //! Nobody has to know what a path should give: what `delayed:2` does on it is the measure. A path
 //! with chance in it is flagged only when the medians of five seeds differ as well, and then
 //! sixteen other seeds together; an invariant that breaks and a transfer that never ends need one
-//! seed, and so does a hang of another kind if the plain policy hangs with none of those sixteen. A flag has a reason only if the reason is shown on the same path (`reasons.rs`).
+//! seed, and so does a hang of another kind if the plain policy hangs with none of those sixteen.
+//! A flag has a reason only if the reason is shown on the same path (`reasons.rs`).
 //!
 //! The quick form is a test. The long form takes numbers of paths, uses all processors and prints
 //! each flagged path as a scenario that `tack sim` runs, with the figures of both sides, and a
@@ -23,6 +24,7 @@ mod draft;
 mod ecn_reasons;
 mod faults;
 mod figures;
+mod handshake;
 mod judge;
 mod measure;
 mod moments;

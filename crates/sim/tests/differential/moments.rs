@@ -12,7 +12,7 @@ const CHANCE: f64 = 0.1;
 /// How the tables of a path begin that say when nothing passes.
 const BLACKOUT: &str = "[[wired.blackout";
 /// A blackout that begins no later, in round trips, is there for the handshake.
-const HANDSHAKE: f64 = 3.0;
+pub(crate) const HANDSHAKE: f64 = 3.0;
 /// Blackouts begin up to so many round trips sooner and later.
 const SHIFT: f64 = 2.0;
 
@@ -22,9 +22,16 @@ pub(crate) fn is_chance(lower: usize, all: usize) -> bool {
     (lower + 1) as f64 >= CHANCE * (all + 1) as f64
 }
 
-/// The blackouts of a path after its handshake: the key of each one's beginning, its seconds, and
-/// the key of its length.
+/// The blackouts of a path after its handshake.
 fn blackouts(path: &Path) -> Vec<(String, f64, String)> {
+    let mut found = all_blackouts(path);
+    found.retain(|(_, start, _)| *start > HANDSHAKE * path.rtt);
+    found
+}
+
+/// The blackouts of a path: the key of each one's beginning, its seconds, and the key of its
+/// length.
+pub(crate) fn all_blackouts(path: &Path) -> Vec<(String, f64, String)> {
     let mut found = Vec::new();
     let mut seen = [0_usize; 2];
     let mut lines = path.toml.lines();
@@ -41,9 +48,7 @@ fn blackouts(path: &Path) -> Vec<(String, f64, String)> {
             value.strip_suffix("us\"")?.parse::<f64>().ok()
         });
         let start = start.expect("a blackout begins with its start, in microseconds") / 1e6;
-        if start > HANDSHAKE * path.rtt {
-            found.push((format!("{key}.start"), start, format!("{key}.duration")));
-        }
+        found.push((format!("{key}.start"), start, format!("{key}.duration")));
     }
     found
 }

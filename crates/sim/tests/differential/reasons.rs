@@ -6,6 +6,7 @@
 
 use crate::ecn_reasons;
 use crate::figures::Figures;
+use crate::handshake::unmeasured_handshake;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::moments::{is_chance, moment_of_blackout};
@@ -70,6 +71,7 @@ pub(crate) fn reason(
             .or_else(|| competition(path, tack))
             .or_else(|| shorter_segments(path, tack))
             .or_else(|| moment_of_blackout(path, tack))
+            .or_else(|| unmeasured_handshake(path, tack))
             .or_else(|| behind_a_loss(path, tack, plain))
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))

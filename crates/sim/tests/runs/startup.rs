@@ -65,10 +65,10 @@ fn startup_that_overflows_a_queue_repeats_about_as_much_with_tack() {
     }
 }
 
-/// Path 141616: a packet that comes late is taken for lost, and TACK's report of it soon undoes that.
-/// HyStart++ did not come back with the window, so that slow start went on until a queue of 1,000
-/// packets overflowed: 12.1 % of the segments were sent again, now none. `delayed:2` takes no packet
-/// for lost here.
+/// Path 141616: a packet that comes late is taken for lost, and TACK's report of it soon undoes
+/// that. HyStart++ did not come back with the window, so that slow start went on until a queue of
+/// 1,000 packets overflowed: 12.1 % of the segments were sent again, now none. `delayed:2` takes
+/// no packet for lost here.
 #[test]
 fn hystart_watches_on_after_a_loss_that_was_none() {
     for reorder in [0.002, 0.01, 0.03, 0.1233] {
