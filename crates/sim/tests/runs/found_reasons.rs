@@ -287,3 +287,25 @@ fn two_things_at_once_keep_a_plain_slow_start_from_filling_the_queue() {
         assert!(free_tack < free_plain + 0.06, "{free_tack}, {free_plain}");
     }
 }
+
+/// Path 144736: the SYN-ACK is sent twice, so that its answer gives no round trip, and responses
+/// vanish in an MTU black hole until a timer of three seconds finds it. Timestamps tell which
+/// SYN-ACK was answered; without them `delayed:2` is no faster than TACK, which turns them off.
+#[test]
+fn timestamps_measure_a_handshake_that_was_repeated() {
+    let bytes = |ack: &str, timestamps: bool| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '90553kbps'\ndelay = '11297us'\nqueue = '2.0bdp'\n\
+             mtu_black_hole_reverse = 1402\n\
+             [[wired.blackout_reverse]]\nstart = '1us'\nduration = '18683us'\n\
+             [[flow]]\ncongestion = 'cubic'\nack = '{ack}'\ntimestamps = {timestamps}\n\
+             app = 'request:177B,176628B,gap=77971us'\n"
+        );
+        let bytes = flows(&text, 1)[0].bytes_delivered;
+        println!("{ack}, timestamps {timestamps}: {bytes} bytes");
+        bytes
+    };
+    let tack = bytes("tack", true);
+    assert!(tack < bytes("delayed:2", true), "the limit is gone");
+    assert!(tack >= bytes("delayed:2", false), "{tack}");
+}
