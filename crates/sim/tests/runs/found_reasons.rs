@@ -116,7 +116,7 @@ fn what_is_not_repaired_when_the_run_ends_was_lost_all_the_same() {
 
 /// Paths 134647 and 135887: of two BBR flows, the one that is acknowledged more rarely gets less.
 /// With as many acknowledgements TACK has no less than `delayed:2` in its place, and the two flows
-/// have as much together whoever acknowledges how often. (The ordinary form has the shorter path.)
+/// have as much together whoever acknowledges how often. The long form alone runs it.
 #[test]
 fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
     let paths = [
@@ -133,8 +133,10 @@ fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
             "mss = 536\nstart = '519427us'\nextra_delay = '603us'",
         ),
     ];
-    let skipped = usize::from(!is_long());
-    for (path, first, second) in paths.into_iter().skip(skipped) {
+    if !is_long() {
+        return;
+    }
+    for (path, first, second) in paths {
         let run = |ack: &str, neighbour: &str| {
             let text = format!(
                 "duration = '9s'\n[wired]\n{path}\n[[flow]]\ncongestion = 'bbr'\nack = '{ack}'\n{first}\n\
