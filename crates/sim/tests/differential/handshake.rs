@@ -1,4 +1,4 @@
-//! A reason that lies in the handshake.
+//! A reason for a difference: the handshake gave no round-trip time.
 
 use crate::figures::Figures;
 use crate::judge::{Flag, gain, judge};
@@ -7,10 +7,10 @@ use crate::moments::{HANDSHAKE, all_blackouts};
 use crate::paths::Path;
 use crate::runs;
 
-/// A segment of the handshake was sent twice, so that its answer gives no round trip (Karn's rule),
-/// and what is lost next waits for a timer of seconds. Timestamps tell which one was answered, and
-/// TACK turns them off. The plain policy without them must be no faster than TACK, and without the
-/// blackouts in the handshake the difference must be gone.
+/// A segment of the handshake was sent twice, so its answer gives no round-trip time (Karn's
+/// algorithm), and the next loss waits for a timer of seconds. Timestamps tell which of the two was
+/// answered, but a connection with TACK has none. The plain policy without them must be no faster
+/// than TACK, and without the blackouts in the handshake the difference must be gone.
 pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String> {
     let mut early = all_blackouts(path);
     early.retain(|(_, start, _)| *start <= HANDSHAKE * path.rtt);

@@ -1,4 +1,4 @@
-//! A reason that lies in what keeps the plain policy from filling a queue.
+//! A reason for a difference: with the plain policy, slow start does not fill the queue.
 
 use crate::figures::Figures;
 use crate::judge::{Flag, gain, judge};

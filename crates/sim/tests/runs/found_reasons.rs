@@ -119,6 +119,9 @@ fn what_is_not_repaired_when_the_run_ends_was_lost_all_the_same() {
 /// have as much together whoever acknowledges how often. The long form alone runs it.
 #[test]
 fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
+    if !is_long() {
+        return;
+    }
     let paths = [
         (
             "rate = '52667kbps'\ndelay = '6153us'\nqueue = '1.0bdp'\nmtu_black_hole = 1105\n\
@@ -133,9 +136,6 @@ fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
             "mss = 536\nstart = '519427us'\nextra_delay = '603us'",
         ),
     ];
-    if !is_long() {
-        return;
-    }
     for (path, first, second) in paths {
         let run = |ack: &str, neighbour: &str| {
             let text = format!(
@@ -290,9 +290,9 @@ fn two_things_at_once_keep_a_plain_slow_start_from_filling_the_queue() {
     }
 }
 
-/// Path 144736: the SYN-ACK is sent twice, so that its answer gives no round trip, and responses
-/// vanish in an MTU black hole until a timer of three seconds finds it. Timestamps tell which
-/// SYN-ACK was answered; without them `delayed:2` is no faster than TACK, which turns them off.
+/// Path 144736: the SYN-ACK is sent twice, so its answer gives no round-trip time, and an MTU black
+/// hole drops the responses until a timer of three seconds expires. Timestamps tell which SYN-ACK
+/// was answered. A connection with TACK has no timestamps. Without them `delayed:2` is no faster.
 #[test]
 fn timestamps_measure_a_handshake_that_was_repeated() {
     let bytes = |ack: &str, timestamps: bool| {

@@ -111,7 +111,7 @@ impl Cubic {
     fn slow_start(&mut self, ack: &Ack) -> u64 {
         let mut growth = ack.delivered;
         if let Some(hystart) = &mut self.state.hystart {
-            match hystart.on_ack(ack, growth) {
+            match hystart.on_ack(ack, growth, self.unreported.interval()) {
                 Step::Grow(bytes) => growth = bytes,
                 Step::Exit => {
                     self.state.hystart = None;
@@ -343,9 +343,6 @@ impl CongestionController for Cubic {
 
     fn on_feedback_interval(&mut self, interval: Duration) {
         self.unreported.on_feedback_interval(interval);
-        if let Some(hystart) = &mut self.state.hystart {
-            hystart.on_feedback_interval(interval);
-        }
     }
 
     fn cwnd(&self) -> u64 {

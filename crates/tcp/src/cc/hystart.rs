@@ -51,8 +51,6 @@ pub(super) struct HyStart {
     last_round_min: Option<Duration>,
     current_round_min: Option<Duration>,
     samples: u32,
-    /// How often the peer acknowledges; zero for legacy acknowledgements.
-    feedback_interval: Duration,
     conservative: Option<Conservative>,
 }
 
@@ -62,26 +60,10 @@ impl HyStart {
         self.conservative.is_some()
     }
 
-    /// The peer acknowledges only this often.
-    pub(super) fn on_feedback_interval(&mut self, interval: Duration) {
-        self.feedback_interval = interval;
-    }
-
-    /// Samples that the round needs: as many as its acknowledgements can bring, where those are
-    /// few.
-    fn needed(&self, round: Duration) -> u32 {
-        if self.feedback_interval.is_zero() {
-            return SAMPLES;
-        }
-        let expected = round.as_nanos() / self.feedback_interval.as_nanos();
-        u32::try_from(expected)
-            .unwrap_or(SAMPLES)
-            .clamp(SPARSE_SAMPLES, SAMPLES)
-    }
-
     /// Takes the RTT sample of an acknowledgement that advanced `snd_una`; `bytes` is what the
-    /// window would grow by in plain slow start.
-    pub(super) fn on_ack(&mut self, ack: &Ack, bytes: u64) -> Step {
+    /// window would grow by in plain slow start, `interval` how often the peer acknowledges: zero
+    /// for legacy acknowledgements.
+    pub(super) fn on_ack(&mut self, ack: &Ack, bytes: u64, interval: Duration) -> Step {
         if ack.snd_una > self.window_end {
             self.window_end = ack.snd_nxt;
             self.last_round_min = self.current_round_min.take();
@@ -97,7 +79,7 @@ impl HyStart {
             self.samples = self.samples.saturating_add(1);
             self.current_round_min = Some(self.current_round_min.map_or(rtt, |min| min.min(rtt)));
         }
-        self.judge();
+        self.judge(interval);
         Step::Grow(if self.is_conservative() {
             bytes / CSS_GROWTH_DIVISOR
         } else {
@@ -106,10 +88,10 @@ impl HyStart {
     }
 
     /// Moves between slow start and CSS once the round has enough samples.
-    fn judge(&mut self) {
+    fn judge(&mut self, interval: Duration) {
         let Some(current) = self
             .current_round_min
-            .filter(|round| self.samples >= self.needed(*round))
+            .filter(|round| self.samples >= needed(*round, interval))
         else {
             return;
         };
@@ -132,6 +114,17 @@ impl HyStart {
     }
 }
 
+/// Samples that a round needs: as many as its acknowledgements can bring, where those are few.
+fn needed(round: Duration, interval: Duration) -> u32 {
+    if interval.is_zero() {
+        return SAMPLES;
+    }
+    let expected = round.as_nanos() / interval.as_nanos();
+    u32::try_from(expected)
+        .unwrap_or(SAMPLES)
+        .clamp(SPARSE_SAMPLES, SAMPLES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::test_events::plain_ack;
@@ -149,7 +142,7 @@ mod tests {
             // Only the round's first acknowledgement sets its end: at the round's last byte.
             ack.snd_nxt = StreamOffset((number + 1) * 10 * MSS);
             ack.rtt = Some(Duration::from_millis(rtt_ms));
-            step = hystart.on_ack(&ack, MSS);
+            step = hystart.on_ack(&ack, MSS, Duration::ZERO);
             if step == Step::Exit {
                 break;
             }
@@ -193,14 +186,14 @@ mod tests {
         for (interval_ms, needed) in [(0, 8), (1, 8), (10, 4), (30, 2), (1_000, 2)] {
             let mut hystart = HyStart::default();
             round(&mut hystart, 0, 40);
-            hystart.on_feedback_interval(Duration::from_millis(interval_ms));
+            let interval = Duration::from_millis(interval_ms);
             let mut samples = 0;
             while !hystart.is_conservative() {
                 samples += 1;
                 let una = 10 * MSS + samples * MSS;
                 let mut ack = plain_ack(Instant::ZERO, MSS, una, 20 * MSS);
                 ack.rtt = Some(Duration::from_millis(47));
-                hystart.on_ack(&ack, MSS);
+                hystart.on_ack(&ack, MSS, interval);
                 assert!(samples < 9, "every {interval_ms} ms");
             }
             assert_eq!(samples, needed, "every {interval_ms} ms");
@@ -214,7 +207,7 @@ mod tests {
         for i in 1..SAMPLES as u64 {
             let mut ack = plain_ack(Instant::ZERO, MSS, 10 * MSS + i * MSS, 20 * MSS);
             ack.rtt = Some(Duration::from_millis(90));
-            assert_eq!(hystart.on_ack(&ack, MSS), Step::Grow(MSS));
+            assert_eq!(hystart.on_ack(&ack, MSS, Duration::ZERO), Step::Grow(MSS));
         }
     }
 }

@@ -160,7 +160,7 @@ impl CongestionController for NewReno {
         if self.in_slow_start() {
             let mut growth = bytes;
             if let Some(hystart) = &mut self.hystart {
-                match hystart.on_ack(ack, bytes) {
+                match hystart.on_ack(ack, bytes, self.unreported.interval()) {
                     Step::Grow(bytes) => growth = bytes,
                     Step::Exit => {
                         self.hystart = None;
@@ -262,9 +262,6 @@ impl CongestionController for NewReno {
 
     fn on_feedback_interval(&mut self, interval: Duration) {
         self.unreported.on_feedback_interval(interval);
-        if let Some(hystart) = &mut self.hystart {
-            hystart.on_feedback_interval(interval);
-        }
     }
 
     fn cwnd(&self) -> u64 {

@@ -15,7 +15,6 @@ use super::{Ack, Congestion, MAX_WINDOW};
 /// What is known of the peer's reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unreported {
-    /// The regular interval between the peer's acknowledgements; zero for legacy ones.
     interval: Duration,
     /// Full-sized segments that one waits for, however long that takes.
     segments: u16,
@@ -47,6 +46,11 @@ impl Unreported {
         // Until told otherwise.
         self.gap = interval;
         self.measure();
+    }
+
+    /// The regular interval between the peer's acknowledgements; zero for legacy ones.
+    pub(super) const fn interval(&self) -> Duration {
+        self.interval
     }
 
     pub(super) fn on_feedback_threshold(&mut self, segments: u16) {

@@ -126,10 +126,10 @@ impl Measured<'_> {
         seeds(self.depth).any(|seed| self.run(&cell.at(seed)).is_some())
     }
 
-    /// Whether a way was to be run on a path, and could not be.
-    pub(super) fn was_skipped(&self, route: Route, way: usize) -> bool {
+    /// Whether a way was run on a path, or was to be and could not.
+    pub(super) fn was_tried(&self, route: Route, way: usize) -> bool {
         let cell = cell(self.depth, route, way);
-        !self.has(route, way) && seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
+        seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
     }
 
     /// `claim`, which needs these ways on these routes: made if each was run, or if there is no
@@ -138,10 +138,8 @@ impl Measured<'_> {
         let each = |route: &Route| ways.iter().all(|way| self.has(*route, *way));
         let nothing = || {
             let all = ways::routes(self.depth);
-            !all.into_iter().any(|route| {
-                let mut ways = route.ways();
-                ways.any(|way| self.has(route, way) || self.was_skipped(route, way))
-            })
+            !all.into_iter()
+                .any(|route| route.ways().any(|way| self.was_tried(route, way)))
         };
         Stated {
             is_made: routes.iter().all(each) || nothing(),

@@ -93,16 +93,14 @@ pub(super) fn reasons(measured: &Measured<'_>) -> Table {
 
 fn for_each(measured: &Measured<'_>, mut row: impl FnMut(Route, usize, &str)) {
     for route in routes(measured.depth) {
-        for way in route.ways() {
-            if measured.has(route, way) || measured.was_skipped(route, way) {
-                row(route, way, WAYS[way].name);
-            }
+        for way in route.ways().filter(|way| measured.was_tried(route, *way)) {
+            row(route, way, WAYS[way].name);
         }
     }
 }
 
 fn trust(measured: &Measured<'_>, route: Route, way: usize) -> String {
-    if measured.was_skipped(route, way) {
+    if !measured.has(route, way) {
         return "SKIPPED".into();
     }
     match measured.get(route, way, value::TRUSTED).mean {
@@ -177,7 +175,7 @@ pub(super) fn notes(measured: &Measured<'_>) -> Vec<String> {
     let (mut untrusted, mut skipped) = (Vec::new(), Vec::new());
     for_each(measured, |route, way, name| {
         let name = format!("{name} over {}", route.name);
-        if measured.was_skipped(route, way) {
+        if !measured.has(route, way) {
             skipped.push(name);
         } else if measured.get(route, way, value::TRUSTED).mean < 1.0 {
             untrusted.push(name);

@@ -5,16 +5,21 @@ use super::*;
 
 const MSS: u64 = 1000;
 
-/// In congestion avoidance after a reduction from `segments`.
-fn reduced_from(segments: u64) -> Cubic {
-    let mut cubic = Cubic::new(&Init {
+/// In its first slow start, with a window of `segments`.
+fn beginning_with(segments: u64) -> Cubic {
+    Cubic::new(&Init {
         now: Instant::ZERO,
         mss: MSS,
         initial_window: segments * MSS,
         rtt: None,
         seed: 0,
         counting: crate::cc::Counting::Bytes,
-    });
+    })
+}
+
+/// In congestion avoidance after a reduction from `segments`.
+fn reduced_from(segments: u64) -> Cubic {
+    let mut cubic = beginning_with(segments);
     cubic.on_congestion(&congestion(Cause::Loss, segments * MSS, 0));
     cubic.on_recovered(Instant::ZERO);
     cubic
@@ -124,14 +129,7 @@ fn after_a_timeout_the_first_stage_begins_at_its_plateau() {
 #[test]
 fn hystart_comes_back_with_an_undone_episode() {
     for is_undone in [false, true] {
-        let mut cubic = Cubic::new(&Init {
-            now: Instant::ZERO,
-            mss: MSS,
-            initial_window: 10 * MSS,
-            rtt: None,
-            seed: 0,
-            counting: crate::cc::Counting::Bytes,
-        });
+        let mut cubic = beginning_with(10);
         if is_undone {
             cubic.on_congestion(&congestion(Cause::Loss, 10 * MSS, 0));
             cubic.on_spurious(Instant::ZERO, Cause::Loss);
