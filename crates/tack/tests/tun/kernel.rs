@@ -79,8 +79,10 @@ fn the_kernel_gets_plain_tcp() {
         let (mut ours, mut theirs) = to_kernel(&endpoint, "10.77.0.1", &Config::default()).await;
         exchange(&mut ours, &mut theirs, 1 << 20).await;
         let stats = ours.stats();
-        assert_eq!(stats.acks_tack, 0, "{stats:?}");
-        assert!(stats.acks_delayed > 0, "{stats:?}");
+        // Data carries most acknowledgements: which of the others there are depends on the hosts.
+        let reports = [stats.acks_tack, stats.acks_sync, stats.syncs];
+        assert_eq!(reports, [0; 3], "{stats:?}");
+        assert!(stats.acks > 0, "{stats:?}");
         ends_well(ours).await;
     });
 }

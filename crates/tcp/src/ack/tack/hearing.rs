@@ -41,10 +41,21 @@ pub(super) struct Hearing {
     mode: Mode,
     /// Acknowledgements without a report in a row; within a trial, reports.
     run: Run,
+    /// When the first of them that carries data with a stamp left, on the peer's clock.
+    run_left: Option<u32>,
     /// Bytes acknowledged since the last report.
     unreported: u64,
     /// How long the next time without stamps lasts.
     wait: Duration,
+}
+
+/// What an acknowledgement without a report came with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Carrier {
+    /// Nothing: there should have been a report. It may list what is above it by SACK.
+    Alone { lists: bool },
+    /// Data, which left at this time on the peer's clock, microseconds, if it has a stamp.
+    Data { left: Option<u32> },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +99,7 @@ impl Hearing {
         Self {
             mode: Mode::Reports,
             run: Run::default(),
+            run_left: None,
             unreported: 0,
             wait: FIRST_WAIT,
         }
@@ -210,28 +222,30 @@ impl Hearing {
         self.run.add(context.arrived, context.smoothed_rtt);
     }
 
-    /// An acknowledgement came without a report: alone, where there should have been one, or with
-    /// data. It `lists` what is above it. A report is due after `due` bytes, but where
+    /// An acknowledgement came without a report. A report is due after `due` bytes, but where
     /// acknowledgements wait in a queue: there the receiver, which was `told` RTTmin and a round
     /// trip, sends several in that round trip.
     pub(super) fn on_no_report(
         &mut self,
         context: &ReadContext<'_>,
-        alone: bool,
-        lists: bool,
+        carrier: Carrier,
         due: u64,
         told: (Duration, Duration),
     ) {
         let (rtt_min, round_trip) = told;
+        let alone = matches!(carrier, Carrier::Alone { .. });
         if context.snd_una == context.snd_nxt {
             return;
         }
         match &mut self.mode {
             Mode::Reports => {
-                self.unreported += context.ack.saturating_since(context.snd_una);
-                let missing = alone || self.unreported > MISSING_REPORTS * due;
+                let acked = context.ack.saturating_since(context.snd_una);
+                self.unreported += acked;
+                // What acknowledges no more than the segment before it may have left together with
+                // that: a report may follow both.
+                let missing = alone || acked > 0 && self.unreported > MISSING_REPORTS * due;
                 let span = context.smoothed_rtt.max(round_trip);
-                if missing && self.run.add(context.arrived, span) {
+                if missing && self.add_to_run(context.arrived, carrier, span) {
                     self.fall_back(context, None);
                 }
             }
@@ -245,12 +259,30 @@ impl Hearing {
                     self.fall_back(context, None);
                 }
             }
-            Mode::Probe { .. } if alone && !lists && context.ack == context.snd_una => {
+            Mode::Probe { .. }
+                if carrier == Carrier::Alone { lists: false } && context.ack == context.snd_una =>
+            {
                 self.end_probe(context, rtt_min, true);
             }
             Mode::Plain { progress, .. } => *progress |= context.ack > context.snd_una,
             Mode::Probe { .. } | Mode::Trial { .. } => {}
         }
+    }
+
+    /// One more acknowledgement without a report. True when they are enough: `span` lies between
+    /// the first and the last one as they arrived, and as they left as well where that is known. A
+    /// host that stands still in the middle of a burst reads its end later, and the report behind
+    /// that.
+    fn add_to_run(&mut self, arrived: Instant, carrier: Carrier, span: Duration) -> bool {
+        if self.run.is_empty() {
+            self.run_left = None;
+        }
+        let enough = self.run.add(arrived, span);
+        let Carrier::Data { left: Some(left) } = carrier else {
+            return enough;
+        };
+        let since = left.wrapping_sub(*self.run_left.get_or_insert(left)) as i32;
+        enough && u32::try_from(since).is_ok_and(|us| Duration::from_micros(us.into()) >= span)
     }
 
     /// A report came that was refused, as each is of a receiver whose numbers are not ours since
@@ -266,7 +298,7 @@ impl Hearing {
             Mode::Probe { .. } => self.fall_back(context, None),
             Mode::Plain { .. } => {}
             Mode::Reports | Mode::Trial { .. } => {
-                self.on_no_report(context, true, true, due, told);
+                self.on_no_report(context, Carrier::Alone { lists: true }, due, told);
             }
         }
     }
@@ -363,7 +395,8 @@ mod tests {
 
         fn bare(&mut self, now: Instant, lists: bool) {
             self.with(now, |hearing, context| {
-                hearing.on_no_report(context, true, lists, DUE, (RTT_MIN, Duration::ZERO));
+                let carrier = Carrier::Alone { lists };
+                hearing.on_no_report(context, carrier, DUE, (RTT_MIN, Duration::ZERO));
             });
         }
 
@@ -383,6 +416,71 @@ mod tests {
             }
             stamped
         }
+    }
+
+    /// Hears of data without reports: when each segment arrived, milliseconds, up to which report it
+    /// acknowledges, and when it left on the peer's clock, microseconds. True while stamps still
+    /// leave.
+    fn still_hears(segments: &[(u64, u64, Option<u32>)]) -> bool {
+        let mut log = SentLog::new();
+        let range = StreamOffset::range(1..1 + 100 * DUE);
+        log.push(range, at(0), FlightStart::default(), SendToken::default());
+        let mut hearing = Hearing::new();
+        let mut snd_una = StreamOffset(1);
+        for (arrived, ack, left) in segments {
+            let context = ReadContext {
+                arrived: at(*arrived),
+                ack: StreamOffset(1 + ack * DUE),
+                snd_una,
+                snd_nxt: StreamOffset(1 + 100 * DUE),
+                iss: SeqNum(0),
+                largest_window: 1 << 20,
+                mss: MSS,
+                smoothed_rtt: RTT_MIN,
+                log: &log,
+            };
+            let carrier = Carrier::Data { left: *left };
+            hearing.on_no_report(&context, carrier, DUE, (RTT_MIN, RTT_MIN));
+            snd_una = context.ack;
+        }
+        hearing.stamps()
+    }
+
+    /// A host stands still for longer than a round trip in the middle of a burst: the report
+    /// behind it is not read yet, but it is not missing. Without stamps nothing tells.
+    #[test]
+    fn a_burst_read_in_two_parts_is_over_when_its_sender_says_so() {
+        let burst = |last: Option<u32>| {
+            let first = last.map(|_| u32::MAX - 5);
+            [
+                (0, 10, first),
+                (0, 20, first),
+                (0, 30, first),
+                (30, 40, last),
+            ]
+        };
+        let after = |micros| Some((u32::MAX - 5).wrapping_add(micros));
+        assert!(still_hears(&burst(after(0))));
+        assert!(still_hears(&burst(after(9_999))));
+        assert!(
+            still_hears(&burst(Some(u32::MAX - 500))),
+            "overtaken on the way"
+        );
+        assert!(!still_hears(&burst(after(10_000))));
+        assert!(!still_hears(&burst(None)));
+    }
+
+    /// Many segments that acknowledge the same left together, as far as anybody can tell.
+    #[test]
+    fn segments_that_acknowledge_no_more_than_the_first_are_as_one() {
+        let at_once = |last| {
+            let bare = |millis| (millis, 10, None);
+            [bare(0), bare(1), bare(2), bare(20), bare(30), last]
+        };
+        assert!(still_hears(&at_once((40, 10, None))));
+        assert!(still_hears(&at_once((40, 11, None))));
+        let three = [(0, 10, None), (20, 11, None), (40, 12, None)];
+        assert!(!still_hears(&three));
     }
 
     /// The receiver spaces its reports by the round trip that it was told. That has shrunk since
@@ -410,7 +508,8 @@ mod tests {
             if is_report {
                 hearing.on_report(&context, Some(PacketNumber(0)));
             } else {
-                hearing.on_no_report(&context, false, false, DUE, (RTT_MIN, told));
+                let carrier = Carrier::Data { left: None };
+                hearing.on_no_report(&context, carrier, DUE, (RTT_MIN, told));
             }
             hearing.stamps()
         };

@@ -11,7 +11,7 @@ use super::super::feedback::{
     AckInfo, FeedbackReader, InvalidFeedback, ReadContext, RoundTrip, SackReader, SenderState,
 };
 use super::super::policy::{AckContract, LossDetectedBy};
-use super::hearing::Hearing;
+use super::hearing::{Carrier, Hearing};
 use super::one_way::round_trip;
 use super::path::Run;
 use crate::rate::Measured;
@@ -121,10 +121,10 @@ impl TackReader {
             .map_or(Duration::ZERO, |last_sync| last_sync.min_rtt)
     }
 
-    /// An acknowledgement came without a report: alone, or with data. It `lists` what is above it.
-    fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool, lists: bool) {
+    /// An acknowledgement came without a report.
+    fn on_no_report(&mut self, context: &ReadContext<'_>, carrier: Carrier) {
         let (due, told) = self.due_and_told(context);
-        self.hearing.on_no_report(context, alone, lists, due, told);
+        self.hearing.on_no_report(context, carrier, due, told);
     }
 
     /// Bytes after which a report is due, and RTTmin and the round trip that the receiver was told.
@@ -281,13 +281,19 @@ impl TackReader {
                 // A sync is not a report, and the peer's last segment of the handshake may be a
                 // copy.
                 Some(TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
-                Some(TackOption::Data(_)) | None => {
-                    let alone = segment.sequence_len() == 0;
-                    if alone {
+                stamp @ (Some(TackOption::Data(_)) | None) => {
+                    let carrier = if segment.sequence_len() == 0 {
                         self.sack.read(context, segment, lists, info)?;
-                    }
-                    let lists = !segment.header.options.sack.is_empty();
-                    self.on_no_report(context, alone, lists);
+                        let lists = !segment.header.options.sack.is_empty();
+                        Carrier::Alone { lists }
+                    } else {
+                        let left = match stamp {
+                            Some(TackOption::Data(stamp)) => Some(stamp.departure),
+                            _ => None,
+                        };
+                        Carrier::Data { left }
+                    };
+                    self.on_no_report(context, carrier);
                     return Ok(());
                 }
             };
