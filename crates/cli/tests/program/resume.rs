@@ -212,7 +212,7 @@ fn a_side_that_is_killed_goes_on_where_it_was() {
     let (size, kills) = if is_long() {
         (256 * MIB, 100)
     } else {
-        (24 * MIB, 6)
+        (24 * MIB, 3)
     };
     killed_again_and_again(size, kills, false, Protection::Clear);
 }

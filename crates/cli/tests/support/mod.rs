@@ -245,16 +245,13 @@ pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
     found
 }
 
-/// Bytes that repeat only after a long time.
+/// Bytes without a pattern, the same for the same seed.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
+    let mut bytes = vec![0; len];
+    let mut hasher = blake3::Hasher::new();
+    hasher
+        .update(&seed.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
     bytes
 }

@@ -72,6 +72,9 @@ fn the_queue_holds_flows_and_duplicates_and_not_what_fits() {
 /// filter.
 #[test]
 fn a_filter_makes_uploads_over_a_small_queue_fair() {
+    if !crate::is_long() {
+        return;
+    }
     let text = uploads(50, "ack = 'every'\nmin_rto = '1s'").replace("'20s'", "'60s'");
     let jain = |filter| {
         let goodputs = play(&text, filter, 1)

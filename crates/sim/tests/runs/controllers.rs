@@ -305,6 +305,9 @@ fn sparse_feedback_costs_nothing() {
 /// sooner than NewReno does.
 #[test]
 fn delay_is_heeded_with_every_kind_of_feedback() {
+    if !crate::is_long() {
+        return;
+    }
     let acks = ["tack:beta=4", "delayed:2", "tack:beta=2", "tack:beta=8"];
     let count = if is_long() { 4 } else { 1 };
     acks[..count].par_iter().for_each(|ack| {

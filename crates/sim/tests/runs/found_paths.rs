@@ -358,6 +358,9 @@ fn random_losses_do_not_end_the_startup_of_an_application_limited_bbr() {
 /// `delayed:2`.
 #[test]
 fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
+    if !crate::is_long() {
+        return;
+    }
     let run = |ack: &str, late: &str| {
         let text = format!(
             "duration = '6s'\n[wired]\nrate = '194185kbps'\ndelay = '8724us'\nqueue = '10p'\n\
@@ -391,6 +394,9 @@ fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
 /// too.)
 #[test]
 fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
+    if !crate::is_long() {
+        return;
+    }
     let shares = |first: &str, second: &str| {
         let text = format!(
             "duration = '6s'\n[wired]\nrate = '66821kbps'\ndelay = '785us'\nqueue = '2.0bdp'\n\
@@ -430,6 +436,9 @@ fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
 /// has beside its like, and on a fast way back they are alike beside each other as well.
 #[test]
 fn beside_its_like_tack_is_as_fast_on_a_full_reverse_link() {
+    if !crate::is_long() {
+        return;
+    }
     let first = |acks: [&str; 2], way_back: &str| {
         let [first, second] = acks;
         let text = format!(

@@ -271,6 +271,9 @@ fn an_exact_rtt_min_is_what_costs_bbr_its_share_where_the_round_trip_grows() {
 /// and the saving shrinks with the buffer, not all at once.
 #[test]
 fn a_scarce_window_costs_acknowledgements_smoothly() {
+    if !is_long() {
+        return;
+    }
     // 100 Mbit/s and 40 ms: 500,000 bytes.
     let runs: Vec<_> = [0.75, 1.0, 1.1, 1.25, 1.4, 2.0]
         .par_iter()
@@ -376,6 +379,9 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
 /// or a narrow path make each step take seconds.
 #[test]
 fn a_handshake_that_lost_its_round_trip_and_its_options_recovers() {
+    if !crate::is_long() {
+        return;
+    }
     let faults = [
         ("[253]", "loss = 0.02\nmtu_black_hole_reverse = 694\n"),
         (

@@ -143,6 +143,9 @@ fn reports_leave_as_often_as_the_way_back_has_room() {
 /// TACK is no faster, and without bursts TACK is as fast as `delayed:2`.
 #[test]
 fn a_plain_policy_that_acknowledges_as_rarely_suffers_as_much_from_bursts() {
+    if !crate::is_long() {
+        return;
+    }
     let run = |ack: &str, bursts: &str| {
         let text = format!(
             "duration = '12s'\n[wired]\nrate = '24937kbps'\ndelay = '12186us'\nqueue = '1000p'\n\

@@ -66,7 +66,8 @@ fn duplicates_made_by_the_network_take_no_window_cut_back() {
 /// ever: neither a round trip nor proof that a retransmission was needless.
 #[test]
 fn stale_echoes_are_not_believed() {
-    for flow in ["congestion = 'new_reno'", "congestion = 'cubic'"] {
+    let flows = ["congestion = 'cubic'", "congestion = 'new_reno'"];
+    for flow in &flows[..if is_long() { 2 } else { 1 }] {
         let plain = transfer("", flow);
         for faults in [
             "strip_options = [8]\nstrip_options_from = 'rest'",

@@ -86,6 +86,9 @@ fn variants_that_wait_gain_and_opportunism_does_not() {
 /// batches promise nothing. What a response should draw is waited for.
 #[test]
 fn a_short_queue_leaves_few_native_ones() {
+    if !crate::is_long() {
+        return;
+    }
     for interrupt in ["ppdu", "frame"] {
         let keys = [
             "wlan.hack=more-data",
@@ -102,6 +105,9 @@ fn a_short_queue_leaves_few_native_ones() {
 /// others from being compressed.
 #[test]
 fn what_waits_behind_data_is_compressed() {
+    if !crate::is_long() {
+        return;
+    }
     const BOTH_WAYS: &str = "duration = '4s'\nwarmup = '1s'\n[wired]\nrate = '1Gbps'\ndelay = '1ms'\nqueue = '20000p'\n[wlan]\npreset = 'tack-g'\nstations = 10\nhost_interrupt = 'ppdu'\nhack = 'more-data'\n[[flow]]\nto = 'each'\nack = 'delayed:2'\n[[flow]]\nfrom = 'each'\nack = 'delayed:2'\n";
     // Queues of 50 ms.
     for (preset, queue) in [("tack-g", 108), ("tack-n", 875)] {
@@ -140,6 +146,9 @@ fn hundreds_of_flows_share_the_cids() {
 /// protects 21 acknowledgements of five bytes, and none of those batches with ten.
 #[test]
 fn the_codec_decides_what_an_acknowledgement_takes() {
+    if !crate::is_long() {
+        return;
+    }
     let sizes = |codec: &str| {
         let keys = ["wlan.hack=more-data", &format!("wlan.hack_codec={codec}")];
         let hack = figures(N150, &keys).hack;
@@ -184,6 +193,9 @@ fn noise_does_not_spoil_contexts() {
 /// the comparison with the paper's devices).
 #[test]
 fn single_frames_gain_more() {
+    if !crate::is_long() {
+        return;
+    }
     let gain = |text: &str| {
         let plain = figures(text, &[]);
         let with = figures(text, &["wlan.hack=more-data"]);

@@ -26,6 +26,9 @@ fn network(stations: u32, flows: &[&str]) -> String {
 /// Where responses carry all, the queue holds nothing that a filter could drop.
 #[test]
 fn a_filter_has_nothing_to_drop_where_responses_carry_all() {
+    if !crate::is_long() {
+        return;
+    }
     for flow in ["from", "to"] {
         let text = network(if flow == "to" { 4 } else { 1 }, &[flow]);
         let alone = figures(&text, &["wlan.hack=more-data"]);
@@ -75,6 +78,9 @@ fn copies_that_a_filter_drops_arrive_compressed() {
 /// alone.
 #[test]
 fn several_flows_up_and_down_have_both() {
+    if !crate::is_long() {
+        return;
+    }
     for stations in [1, 4] {
         let text = network(stations, &["from", "to"]);
         let alone = figures(&text, &["wlan.hack=more-data"]);

@@ -30,6 +30,9 @@ fn ax_gains_as_n_does() {
 
 #[test]
 fn ax_survives_noise() {
+    if !crate::is_long() {
+        return;
+    }
     let noisy = [&AX[..], &["wlan.frame_error_rate=0.02"]].concat();
     let plain = figures(N150, &noisy);
     let variants = ["more-data", "timestamp-echo"];
