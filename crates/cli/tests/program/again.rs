@@ -137,7 +137,12 @@ fn an_old_version_or_a_part_that_goes_meanwhile_is_sent_as_a_whole() {
     let [first, others @ ..] = ["first", "emptied", "removed", "part"];
     for name in others {
         fs::write(receiver.path(name), noise(1, LEN)).unwrap();
-        fs::write(scratch.path().join(name), noise(2, LEN)).unwrap();
+        let newer = scratch.path().join(name);
+        fs::write(&newer, noise(2, LEN)).unwrap();
+        // Two files that are as long and were written within a tick pass for the same one.
+        let file = fs::File::options().append(true).open(newer).unwrap();
+        file.set_modified(SystemTime::now() + Duration::from_secs(1))
+            .unwrap();
     }
     // As an interrupted transfer leaves it.
     let part = receiver.path(part_of("part"));
