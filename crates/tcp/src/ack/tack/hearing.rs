@@ -418,8 +418,8 @@ mod tests {
         }
     }
 
-    /// Hears of data without reports: when each segment arrived, milliseconds, up to which report it
-    /// acknowledges, and when it left on the peer's clock, microseconds. True while stamps still
+    /// Hears of data without reports: when each segment arrived, milliseconds, up to which report
+    /// it acknowledges, and when it left on the peer's clock, microseconds. True while stamps still
     /// leave.
     fn still_hears(segments: &[(u64, u64, Option<u32>)]) -> bool {
         let mut log = SentLog::new();
