@@ -141,8 +141,8 @@ fn an_old_version_or_a_part_that_goes_meanwhile_is_sent_as_a_whole() {
         fs::write(&newer, noise(2, LEN)).unwrap();
         // Two files that are as long and were written within a tick pass for the same one.
         let file = fs::File::options().append(true).open(newer).unwrap();
-        file.set_modified(SystemTime::now() + Duration::from_secs(1))
-            .unwrap();
+        let written = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(written + Duration::from_secs(1)).unwrap();
     }
     // As an interrupted transfer leaves it.
     let part = receiver.path(part_of("part"));
