@@ -16,6 +16,9 @@ use crate::send::packet_number::PacketNumber;
 
 /// Reports that should have come along with data before their absence counts.
 const MISSING_REPORTS: u64 = 4;
+/// Longest pause of this host that may hold reports up. What the peer says about its clock counts no
+/// longer than this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// First time without stamps after reports stopped to come; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Longest time without them: a path that changed is found out within it.
@@ -271,7 +274,8 @@ impl Hearing {
 
     /// Counts an acknowledgement without a report. Returns whether enough of them came within at
     /// least `span`. A host that pauses in the middle of a burst reads the rest of it late, and so
-    /// the report that follows. So segments with stamps must also have left that far apart.
+    /// the report that follows. So segments with stamps must also have left that far apart, unless
+    /// they arrived much further apart: a peer's clock may be wrong.
     fn add_to_run(&mut self, arrived: Instant, carrier: Carrier, span: Duration) -> bool {
         if self.run.is_empty() {
             self.run_left = None;
@@ -281,7 +285,9 @@ impl Hearing {
             return enough;
         };
         let since = left.wrapping_sub(*self.run_left.get_or_insert(left)) as i32;
-        enough && u32::try_from(since).is_ok_and(|us| Duration::from_micros(us.into()) >= span)
+        let left_apart =
+            u32::try_from(since).is_ok_and(|us| Duration::from_micros(us.into()) >= span);
+        enough && (left_apart || self.run.age(arrived) >= span + LONGEST_PAUSE)
     }
 
     /// A report came that was refused, as each is of a receiver whose numbers are not ours since

@@ -24,6 +24,12 @@ impl Run {
         self.count >= IN_A_ROW && at >= since + round_trip
     }
 
+    /// How long before `at` the first one arrived; nothing where none did.
+    pub(super) fn age(&self, at: Instant) -> Duration {
+        self.since
+            .map_or(Duration::ZERO, |since| at.saturating_since(since))
+    }
+
     /// Something else came.
     pub(super) fn end(&mut self) {
         *self = Self::default();

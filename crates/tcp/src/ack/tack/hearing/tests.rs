@@ -1,3 +1,4 @@
+use alloc::vec::Vec;
 use core::mem;
 
 use tack_base::StreamOffset;
@@ -160,6 +161,16 @@ fn a_burst_read_in_two_parts_is_over_when_its_sender_says_so() {
     );
     assert!(!still_hears(&burst(after(10_000))));
     assert!(!still_hears(&burst(None)));
+}
+
+/// What a peer says about its clock delays a fallback and does not prevent it.
+#[test]
+fn a_clock_that_stands_still_does_not_prevent_a_fallback() {
+    let until = |last| (0..last).map(|arrived| (arrived, 10 + arrived / 20, Some(7)));
+    let too_long: Vec<_> = until(1_100).collect();
+    assert!(!still_hears(&too_long));
+    let not_yet: Vec<_> = until(1_000).collect();
+    assert!(still_hears(&not_yet));
 }
 
 /// Many segments that acknowledge the same left together, as far as anybody can tell.
