@@ -16,8 +16,8 @@ use crate::send::packet_number::PacketNumber;
 
 /// Reports that should have come along with data before their absence counts.
 const MISSING_REPORTS: u64 = 4;
-/// Longest pause of this host that may hold reports up. What the peer says about its clock counts no
-/// longer than this.
+/// Longest pause of this host that may hold reports up. What the peer says about its clock counts
+/// no longer than this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// First time without stamps after reports stopped to come; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
