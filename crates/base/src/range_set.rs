@@ -4,7 +4,7 @@
 //! and touch any of them: a tree keeps each step logarithmic, whichever range it is about. The
 //! number of positions is a counter.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, btree_map};
 use core::ops::{Bound, Range, Sub};
 
 /// Disjoint, non-adjacent half-open ranges in ascending order, of positions whose difference is a
@@ -78,6 +78,16 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
     pub fn range_at(&self, position: P) -> Option<Range<P>> {
         self.starting_by(position)
             .filter(|range| range.end > position)
+    }
+
+    /// Answers about positions that come highest first and lie near each other.
+    pub fn falling(&self) -> Falling<'_, P> {
+        Falling {
+            set: self,
+            asked: None,
+            found: None,
+            below: self.ranges.range(..),
+        }
     }
 
     /// True when all of `range` is in the set (true for an empty range).
@@ -195,6 +205,72 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
     pub fn clear(&mut self) {
         self.ranges.clear();
         self.positions = 0;
+    }
+}
+
+/// Ranges that [`Falling`] steps over before it looks a position up anew, which costs about as
+/// much.
+const STEPS: usize = 8;
+
+/// Finds the ranges that hold positions; see [`RangeSet::falling`]. Any order gives the right
+/// answers.
+#[derive(Debug)]
+pub struct Falling<'a, P> {
+    set: &'a RangeSet<P>,
+    asked: Option<P>,
+    /// The highest range that starts at or below the position asked about last.
+    found: Option<Range<P>>,
+    /// The ranges below that one.
+    below: btree_map::Range<'a, P, P>,
+}
+
+impl<P: Copy + Ord + Sub<Output = u64>> Falling<'_, P> {
+    /// The range that holds `position`.
+    pub fn range_at(&mut self, position: P) -> Option<Range<P>> {
+        if self.asked.is_some_and(|asked| position <= asked) {
+            self.step_down(position);
+        } else {
+            self.look_up(position);
+        }
+        self.asked = Some(position);
+        self.found.clone().filter(|found| found.end > position)
+    }
+
+    /// True when all of `range` is in the set (true for an empty range).
+    pub fn contains(&mut self, range: &Range<P>) -> bool {
+        range.is_empty()
+            || self
+                .range_at(range.start)
+                .is_some_and(|found| found.end >= range.end)
+    }
+
+    fn step_down(&mut self, position: P) {
+        for _ in 0..STEPS {
+            if self
+                .found
+                .as_ref()
+                .is_none_or(|found| found.start <= position)
+            {
+                return;
+            }
+            self.take_next();
+        }
+        if self
+            .found
+            .as_ref()
+            .is_some_and(|found| found.start > position)
+        {
+            self.look_up(position);
+        }
+    }
+
+    fn look_up(&mut self, position: P) {
+        self.below = self.set.ranges.range(..=position);
+        self.take_next();
+    }
+
+    fn take_next(&mut self) {
+        self.found = self.below.next_back().map(|(start, end)| *start..*end);
     }
 }
 

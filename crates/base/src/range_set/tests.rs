@@ -67,9 +67,26 @@ fn ranges_without_number_are_counted_as_they_come() {
     assert!(set.is_empty() && set.positions() == 0);
 }
 
+/// More ranges between two questions than are stepped over.
+#[test]
+fn positions_far_apart_are_looked_up() {
+    let mut set = RangeSet::new();
+    for n in 0..1_000_u64 {
+        set.insert(10 * n..10 * n + 5);
+    }
+    let mut falling = set.falling();
+    for position in [9_994, 9_993, 9_979, 5_004, 5_005, 4_912, 7, 3, 3, 9_000] {
+        assert_eq!(falling.range_at(position), set.range_at(position));
+        assert_eq!(
+            falling.contains(&(position..position + 2)),
+            set.contains(&(position..position + 2))
+        );
+    }
+}
+
 proptest! {
     #[test]
-    fn behaves_like_rangemap(operations in proptest::collection::vec(operation(), 0..80), probe in range()) {
+    fn behaves_like_rangemap(operations in proptest::collection::vec(operation(), 0..80), probe in range(), step in 1..40_usize) {
         let mut set = RangeSet::new();
         let mut model = rangemap::RangeSet::<u64>::new();
         for operation in operations {
@@ -113,6 +130,11 @@ proptest! {
             prop_assert_eq!(set.range_at(probe.start), model.get(&probe.start).cloned());
             let covered = probe.is_empty() || model.gaps(&probe).next().is_none();
             prop_assert_eq!(set.contains(&probe), covered);
+            // From high to low, and then up again.
+            let mut falling = set.falling();
+            for position in (0..80).rev().step_by(step).chain([probe.start, 40, 41, 39]) {
+                prop_assert_eq!(falling.range_at(position), set.range_at(position));
+            }
             if !probe.is_empty() {
                 let mut larger = set.clone();
                 larger.insert(probe.clone());

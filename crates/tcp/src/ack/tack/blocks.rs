@@ -24,8 +24,9 @@ pub(super) struct Blocks {
     /// Where the last of them ends.
     end: StreamOffset,
     /// Kept so that reporting allocates nothing.
+    positions: Vec<StreamOffset>,
+    changed: Vec<Range<StreamOffset>>,
     chosen: Vec<Range<StreamOffset>>,
-    highest: Vec<Range<StreamOffset>>,
 }
 
 impl Blocks {
@@ -48,49 +49,44 @@ impl Blocks {
         ahead: &RangeSet<StreamOffset>,
         most: usize,
     ) -> &[Range<StreamOffset>] {
-        self.chosen.clear();
-        self.highest.clear();
-        self.highest.extend(ahead.iter().rev().take(most));
+        self.changed.clear();
         if ahead.len() > most && most > 1 {
-            let lowest = self
-                .highest
-                .last()
-                .map_or(StreamOffset::SYN, |block| block.start);
-            for &position in self.recent.iter().rev() {
-                // What changed lately is among the highest, unless it is a repair.
-                let block = if position < lowest {
-                    ahead.range_at(position)
-                } else {
-                    let index = self.highest.partition_point(|block| block.start > position);
-                    self.highest.get(index).cloned()
-                };
-                // What the cumulative acknowledgement covers by now is in no block any more.
-                self.chosen
-                    .extend(block.filter(|block| block.contains(&position)));
-            }
-            self.sort();
-            self.chosen.truncate(most);
+            self.find_changed(ahead, most);
         }
-        let changed = self.chosen.len();
-        for block in self.highest.drain(..) {
-            if self.chosen.len() == most {
+        self.chosen.clear();
+        let mut room = most - self.changed.len();
+        let mut changed = self.changed.iter().peekable();
+        for block in ahead.iter().rev() {
+            if room == 0 {
                 break;
             }
-            // Those that changed are in order, the highest first.
-            let known = self.chosen[..changed]
-                .binary_search_by_key(&Reverse(block.start), |known| Reverse(known.start));
-            if known.is_err() {
-                self.chosen.push(block);
+            if changed.next_if_eq(&&block).is_none() {
+                room -= 1;
             }
+            self.chosen.push(block);
         }
-        self.sort();
+        self.chosen.extend(changed.cloned());
         &self.chosen
     }
 
-    fn sort(&mut self) {
-        self.chosen
-            .sort_unstable_by_key(|block| Reverse(block.start));
-        self.chosen.dedup();
+    /// At most `most` of the blocks that changed last, the highest first.
+    fn find_changed(&mut self, ahead: &RangeSet<StreamOffset>, most: usize) {
+        self.positions.clear();
+        self.positions.extend(self.recent.iter().rev());
+        self.positions
+            .sort_unstable_by_key(|&position| Reverse(position));
+        let mut blocks = ahead.falling();
+        for &position in &self.positions {
+            // What the cumulative acknowledgement covers by now is in no block any more.
+            if let Some(block) = blocks.range_at(position)
+                && self.changed.last() != Some(&block)
+            {
+                self.changed.push(block);
+                if self.changed.len() == most {
+                    break;
+                }
+            }
+        }
     }
 }
 

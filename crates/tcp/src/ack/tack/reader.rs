@@ -203,13 +203,15 @@ impl TackReader {
         info: &mut AckInfo,
     ) -> Result<(), InvalidFeedback> {
         let lists = Lists::parse(lists).map_err(|_| InvalidFeedback)?;
+        // Blocks come highest first.
+        let mut delivered = context.log.sacked().falling();
         for offsets in lists.blocks() {
             let block = context.ack + offsets.start..context.ack + offsets.end;
             if block.end > context.snd_nxt {
                 return Err(InvalidFeedback);
             }
             // Most of them repeat what earlier reports listed.
-            if !context.log.is_delivered(&block) {
+            if !delivered.contains(&block) {
                 info.acked.push(block);
             }
         }
@@ -240,10 +242,16 @@ impl TackReader {
     }
 
     /// The round trip of the segment that is echoed. A departure at which nothing left names none.
-    fn fastest(context: &ReadContext<'_>, echo: Option<TimingEcho>) -> Option<Duration> {
+    fn fastest(
+        context: &ReadContext<'_>,
+        echo: Option<TimingEcho>,
+        largest: Option<PacketNumber>,
+    ) -> Option<Duration> {
         let echo = echo?;
         let measured = round_trip(context.arrived, echo)?;
-        let left = context.log.left_at(context.arrived, echo.departure);
+        let left = context
+            .log
+            .left_at(context.arrived, echo.departure, largest);
         (left != Some(false)).then_some(measured)
     }
 
@@ -344,7 +352,7 @@ impl TackReader {
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
             info.largest_repeated = report.repeated;
             info.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
-            let fastest = Self::fastest(context, report.timing);
+            let fastest = Self::fastest(context, report.timing, largest);
             if let Some(fastest) = fastest.or(newest) {
                 info.round_trip = Some(RoundTrip {
                     newest: newest.unwrap_or(fastest),

@@ -281,7 +281,7 @@ impl SentLog {
         mut each: impl FnMut(&Delivered),
     ) -> u64 {
         // Most blocks repeat what earlier acknowledgements told.
-        if self.is_delivered(&range) {
+        if self.sacked.contains(&range) {
             return 0;
         }
         // Whole segments alone count: what a block holds of others, a later block will hold with
@@ -302,10 +302,9 @@ impl SentLog {
         newly
     }
 
-    /// True when all of `range` is known to have arrived above the cumulative acknowledgement.
-    #[inline]
-    pub(crate) fn is_delivered(&self, range: &Range<StreamOffset>) -> bool {
-        self.sacked.contains(range)
+    /// What is known to have arrived above the cumulative acknowledgement.
+    pub(crate) fn sacked(&self) -> &RangeSet<StreamOffset> {
+        &self.sacked
     }
 
     /// The segments that lie in `range` from beginning to end.
@@ -381,17 +380,45 @@ impl SentLog {
     }
 
     /// Whether anything left at `departure` (microseconds modulo 2^32), not after `now`; `None`
-    /// when that is longer ago than what is recorded.
-    pub(crate) fn left_at(&self, now: Instant, departure: u32) -> Option<bool> {
+    /// when that is longer ago than what is recorded. Quick where it left shortly before `near`.
+    pub(crate) fn left_at(
+        &self,
+        now: Instant,
+        departure: u32,
+        near: Option<PacketNumber>,
+    ) -> Option<bool> {
         let age = (now.as_micros() as u32).wrapping_sub(departure);
         let departure = now.as_micros().checked_sub(age.into())?;
-        let at = self
-            .transmissions
-            .partition_point(|transmission| transmission.sent_at.as_micros() < departure);
-        if at == 0 && self.transmissions.front()?.sent_at.as_micros() > departure {
+        let is_earlier = |at: usize| self.transmissions[at].sent_at.as_micros() < departure;
+        // All before `from` left earlier, none from `to` on.
+        let (mut from, mut to) = (0, self.transmissions.len());
+        let near = near.and_then(|near| self.index_of(near));
+        if let Some(mut at) = near.map(|near| near as usize).filter(|near| *near < to) {
+            let mut step = 1;
+            while !is_earlier(at) {
+                to = at;
+                if at == 0 {
+                    break;
+                }
+                at = at.saturating_sub(step);
+                step *= 2;
+            }
+            if at < to {
+                from = at + 1;
+            }
+        }
+        while from < to {
+            let middle = from.midpoint(to);
+            if is_earlier(middle) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        if from == 0 && self.transmissions.front()?.sent_at.as_micros() > departure {
             return None;
         }
-        let found = self.transmissions.get(at);
+        let found = self.transmissions.get(from);
         Some(found.is_some_and(|transmission| transmission.sent_at.as_micros() == departure))
     }
 
