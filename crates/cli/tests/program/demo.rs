@@ -171,6 +171,9 @@ fn the_demonstration_ends_with_a_page_that_renders() {
 
 #[test]
 fn a_demonstration_of_four_mechanisms_renders_as_well() {
+    if !crate::support::is_long() {
+        return;
+    }
     let Some(mut browser) = browser() else {
         return;
     };

@@ -90,6 +90,9 @@ fn a_slow_wire_with_a_long_queue_is_found_to_be_bloated() {
 
 #[test]
 fn a_path_that_loses_segments_by_itself_is_found_to_do_so() {
+    if !is_long() {
+        return;
+    }
     let links = ["--wifi", "802.11ac", "--rate", "40Mbps", "--delay", "10ms"];
     assert_limited_by(&[&links[..], &["--loss", "2%"]].concat(), "random_loss");
 }

@@ -290,23 +290,20 @@ impl Shares {
 
 /// Fifty flows share 167 segments of path. What each may count on is less than an acknowledgement
 /// interval carries. No flow has less than a fortieth of an even share in any 40 s, beginning
-/// with each fifth second, and none stands still for 20 s. (Long form: three seeds, windows of a
-/// longer run, and the retransmissions against those of `delayed:2`.)
+/// with each fifth second, and none stands still for 20 s. (Long form alone.)
 #[test]
 fn none_of_fifty_bbr_flows_starves_and_tack_costs_no_retransmissions() {
-    let (seconds, seeds, acks) = if is_long() {
-        (85, 3, &["delayed:2", "tack"][..])
-    } else {
-        (45, 1, &["tack"][..])
-    };
-    let cases: Vec<_> = (1..=seeds)
-        .flat_map(|seed| acks.iter().map(move |ack| (seed, *ack)))
+    if !is_long() {
+        return;
+    }
+    let cases: Vec<_> = (1..=3)
+        .flat_map(|seed| ["delayed:2", "tack"].map(|ack| (seed, ack)))
         .collect();
     let again: Vec<f64> = cases
         .par_iter()
         .map(|(seed, ack)| {
             let mut text = format!(
-                "duration = '{seconds}s'\nwarmup = '5s'\n[wired]\nrate = '100Mbps'\ndelay = '10ms'\nqueue = '1.0bdp'\n",
+                "duration = '85s'\nwarmup = '5s'\n[wired]\nrate = '100Mbps'\ndelay = '10ms'\nqueue = '1.0bdp'\n",
             );
             for flow in 0..50 {
                 text += &format!(

@@ -83,6 +83,9 @@ fn a_report_of_a_needless_retransmission_undoes_a_timeout() {
 /// docs/validation/hard-paths.md.)
 #[test]
 fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
+    if !crate::is_long() {
+        return;
+    }
     let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
         let text = format!(
             "duration = '12s'\n[wired]\nrate = '10798kbps'\ndelay = '2852us'\nqueue = '5p'\n\

@@ -58,6 +58,9 @@ fn bbr_does_not_mind_random_loss() {
 /// it in startup: at 1 Gbit/s and 20 ms it would overflow the queue for seconds.
 #[test]
 fn bbr_leaves_startup_when_the_send_buffer_is_the_limit() {
+    if !crate::is_long() {
+        return;
+    }
     let text = "duration = '6s'\nwarmup = '2s'\n[wired]\nrate = '1Gbps'\ndelay = '10ms'\nqueue = '1.0bdp'\n[[flow]]\n";
     let scenario = Scenario::from_toml("test.toml", text, &[]).unwrap();
     let report = run(&scenario, 1, &mut Observers::default()).unwrap();

@@ -21,7 +21,11 @@ fn rich_lists_carry_over_losses_both_ways() {
                 &set![
                     format_args!("wired.ack_loss_reverse={ack_loss}"),
                     format_args!("flow.0.ack={ack}"),
-                    "duration=40s",
+                    if is_long() {
+                        "duration=40s"
+                    } else {
+                        "duration=20s"
+                    },
                 ],
                 |report| utilisation(report, 100.0),
             )

@@ -178,8 +178,8 @@ fn a_busy_machine_does_not_slow_bbr_down() {
         assert!(pair.run_until(secs(600), |pair| pair.app(Side::Server).read == BYTES));
         (pair.elapsed() - begin).as_secs_f64()
     };
-    let all = [[4, 0], [20, 20], [4, 4], [12, 0]];
-    for turns in &all[..if crate::is_long() { 4 } else { 2 }] {
+    let all = [[20, 20], [4, 0], [4, 4], [12, 0]];
+    for turns in &all[..if crate::is_long() { 4 } else { 1 }] {
         let [bbr, cubic] = [Algorithm::default(), Algorithm::Cubic]
             .map(|congestion| seconds(congestion, turns.map(ms)));
         assert!(bbr < 1.3 * cubic, "{turns:?}: {bbr} s, CUBIC {cubic} s");

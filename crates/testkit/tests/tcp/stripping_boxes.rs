@@ -257,7 +257,8 @@ fn a_damaged_report_number_does_not_deafen_the_sender() {
 /// Trials on a path that goes on stripping are rare, and cost the transfer next to nothing.
 #[test]
 fn a_path_that_strips_for_good_is_tried_ever_less() {
-    for strips in [[true, false], [false, true], [true; 2]] {
+    let ways = [[true; 2], [true, false], [false, true]];
+    for strips in &ways[..if crate::is_long() { 3 } else { 1 }] {
         let (mut pair, forward, backward) = watched(0.01);
         forward.strips.set(strips[0]);
         backward.strips.set(strips[1]);

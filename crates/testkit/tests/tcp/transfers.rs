@@ -196,7 +196,7 @@ fn runs_are_reproducible() {
 /// Utilisation in virtual time: BBR and CUBIC fill a clean 20 Mbit/s path.
 #[test]
 fn a_clean_path_is_filled() {
-    for congestion in Algorithm::ALL {
+    for &congestion in crate::algorithms() {
         let wire = || Model {
             queue: 100,
             ..Model::wire(ms(20), Rate::from_bits_per_sec(20_000_000))

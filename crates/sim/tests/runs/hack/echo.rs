@@ -32,6 +32,9 @@ fn echoes_are_relied_on_where_more_data_promises_nothing() {
 /// Frames get lost: the gain stays, and nothing waits for a timeout.
 #[test]
 fn noise_does_not_spoil_it() {
+    if !crate::is_long() {
+        return;
+    }
     for snr in ["25.0", "24.0"] {
         let noise = ["duration=5s", &format!("wlan.error_model.snr_db={snr}")];
         let run = |keys: &[&str]| figures(N150, &[&noise, keys].concat());

@@ -10,6 +10,9 @@ const AX: [&str; 3] = [
 
 #[test]
 fn ax_gains_as_n_does() {
+    if !crate::is_long() {
+        return;
+    }
     let run = |variant: &str| {
         figures(
             N150,

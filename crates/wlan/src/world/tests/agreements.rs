@@ -163,7 +163,7 @@ fn saturated(config: &WorldConfig, seed: u64) -> Vec<(u16, u32)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(cases(16))]
 
     /// However noisy: nothing is wedged, nothing comes twice or out of order, and once it stands
     /// the network carries what one carries whose agreements stood from the start.
@@ -186,7 +186,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(cases(64))]
 
     /// Noise, few attempts, stations that do not hear each other, RTS, limits of a TXOP, short
     /// A-MPDUs, several categories, and recipients that wait forever: in the long run every
