@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::network::{Network, network};
-use crate::support::{Ended, PATIENCE, Running, finish, noise, tack, tree};
+use crate::support::{Ended, PATIENCE, Running, finish, is_long, noise, tack, tree};
 use crate::tunnel::Service;
 
 /// The machines: a laptop, what is between them, a desk computer with all the servers.
@@ -168,6 +168,9 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn programs_cross_the_air_and_their_bytes_are_the_same() {
+    if !is_long() {
+        return;
+    }
     let machines = network(3, |network| {
         network.cable((LAPTOP, &["10.78.1.2/24"]), (AIR, &["10.78.1.1/24"]))?;
         network.cable((DESK, &["10.78.2.2/24"]), (AIR, &["10.78.2.1/24"]))?;

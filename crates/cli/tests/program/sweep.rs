@@ -112,7 +112,7 @@ fn a_plan_becomes_a_data_set_once() {
 /// end the data set has the same bytes as without any of it.
 #[test]
 fn a_killed_program_loses_only_what_was_under_way() {
-    let (seeds, times) = if is_long() { (12, 12) } else { (6, 2) };
+    let (seeds, times) = if is_long() { (12, 12) } else { (4, 2) };
     let text = PLAN.replace("seeds = 3", &format!("seeds = {seeds}"));
     let whole = place(&text);
     let expected = sweep(whole.path(), &["acks.toml", "--out", "results"]);

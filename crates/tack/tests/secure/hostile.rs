@@ -239,11 +239,20 @@ async fn a_server_that_stops_anywhere_runs_out_of_time() {
     let relays: Vec<Relay> = places(len)
         .map(|at| Relay::new(two.server.local_addr(), Deed::Pass, Deed::Stall(at)))
         .collect();
-    let attempts = relays
-        .iter()
-        .map(|relay| towards(&two, relay).into_future());
-    for attempt in attempts.collect::<Vec<_>>() {
-        let error = within(attempt).await.unwrap_err();
+    let mut attempts = tokio::task::JoinSet::new();
+    for relay in &relays {
+        let (client, address) = (two.client.clone(), relay.address);
+        let key = two.server_id.public_key();
+        attempts.spawn(async move {
+            client
+                .connect(address)
+                .expecting(key, ALPN)
+                .deadline(Duration::from_millis(300))
+                .await
+        });
+    }
+    while let Some(attempt) = within(attempts.join_next()).await {
+        let error = attempt.unwrap().unwrap_err();
         assert!(matches!(error, SecureError::TimedOut(_)), "{error:?}");
     }
     all_places_free(&two).await;
