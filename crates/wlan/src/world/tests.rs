@@ -11,12 +11,13 @@ use crate::phy::{
 use proptest::prelude::*;
 use tack_base::Duration;
 
-/// `most` cases of a property, and a quarter of them where the long form was not asked for by
-/// `TACK_LONG=1`.
-fn cases(most: u32) -> ProptestConfig {
+/// Whether a case is run: all of them where `TACK_LONG=1` asks for the long form, for which alone
+/// these tests are optimised; else one of `of`. (`PROPTEST_CASES` goes before the number of cases
+/// that a test names.)
+fn is_run(seed: u64, of: u64) -> bool {
     let is_long =
         std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    ProptestConfig::with_cases(if is_long { most } else { most / 4 })
+    is_long || seed % of == 0
 }
 
 fn us(micros: u64) -> Duration {
@@ -345,7 +346,7 @@ fn queue_lengths_are_weighted_by_time() {
 }
 
 proptest! {
-    #![proptest_config(cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// Whatever the noise, the hiding and the traffic: what comes, comes once and in order; what is
     /// sent, comes or is counted as dropped; the shares of airtime add up; and it all ends.
