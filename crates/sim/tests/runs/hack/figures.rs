@@ -60,6 +60,9 @@ pub(crate) fn figures(text: &str, keys: &[&str]) -> Figures {
 /// good as no HACK. Figure 10 of the lab has more seeds, delays and clients.
 #[test]
 fn variants_that_wait_gain_and_opportunism_does_not() {
+    if !crate::is_long() {
+        return;
+    }
     let plain = figures(N150, &[]);
     let with = |variant: &str| {
         let with = figures(N150, &[&format!("wlan.hack={variant}")]);
