@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::meeting::Side;
-use crate::support::{finish, tack};
+use crate::support::{finish, is_long, tack};
 use crate::tunnel::{Service, echo, noise, target};
 
 const UNITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
@@ -121,6 +121,9 @@ impl Drop for Traced {
 
 #[test]
 fn the_service_works_under_what_its_unit_restricts() {
+    if !is_long() {
+        return;
+    }
     if !getuid().is_root() {
         return tack_skip::skipped("only root makes a sandbox like that of the unit");
     }
