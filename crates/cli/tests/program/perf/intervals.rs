@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Server;
+use crate::support::is_long;
 
 /// Bytes of all intervals, of one role.
 pub(super) fn sum(test: &Value, role: &str) -> u64 {
@@ -52,14 +53,15 @@ fn shortest(test: &Value) -> f64 {
 #[test]
 fn the_last_interval_has_its_true_length_and_every_interval_its_rows() {
     let (encrypted, clear) = (Server::start(&[]), Server::clear(&[]));
-    for (server, options) in [
-        (&encrypted, &[][..]),
-        (&encrypted, &["-R"]),
-        (&encrypted, &["-P", "3"]),
-        (&clear, &["-P", "3"]),
+    let cases = [
+        (&encrypted, &["-P", "3"][..]),
         (&clear, &["-u", "-b", "5M"]),
-    ] {
-        let options = [&["-t", "500ms", "-i", "250ms"], options].concat();
+        (&encrypted, &[]),
+        (&encrypted, &["-R"]),
+        (&clear, &["-P", "3"]),
+    ];
+    for (server, options) in &cases[..if is_long() { 5 } else { 2 }] {
+        let options = [&["-t", "500ms", "-i", "250ms"], *options].concat();
         let test = server.json(&options);
         let (summary, role, bytes) = match options.contains(&"-R") {
             true => (&test["summary"]["down"], "receiver", "bytes_received"),
@@ -92,7 +94,7 @@ fn a_test_of_so_many_bytes_has_no_interval_without_length() {
             "10ms" => 0.001,
             _ => 0.000_1,
         };
-        for _ in 0..5 {
+        for _ in 0..if is_long() { 5 } else { 2 } {
             let test = server.json(&options);
             let summary = &test["summary"]["up"];
             assert_eq!(sum(&test, "sender"), summary["bytes_sent"], "{options:?}");
@@ -130,9 +132,10 @@ fn what_is_omitted_is_shown_and_not_counted() {
 fn both_sides_omit_the_same_bytes() {
     const SIZE: u64 = 16 << 20;
     let (encrypted, clear) = (Server::start(&[]), Server::clear(&[]));
-    for (server, direction) in [(&encrypted, "-R"), (&encrypted, "--bidir"), (&clear, "-P2")] {
+    let cases = [(&encrypted, "--bidir"), (&encrypted, "-R"), (&clear, "-P2")];
+    for (server, direction) in &cases[..if is_long() { 3 } else { 1 }] {
         for limit in [["-n", "16M"], ["-t", "200ms"]] {
-            let options = [&["-O", "150ms", "-i", "100ms", direction][..], &limit].concat();
+            let options = [&["-O", "150ms", "-i", "100ms", *direction][..], &limit].concat();
             let test = server.json(&options);
             let omitted = |omitted: bool| {
                 let intervals = test["intervals"].as_array().unwrap().iter();
@@ -154,7 +157,7 @@ fn both_sides_omit_the_same_bytes() {
                 assert_eq!(sent, &summary["bytes_received"], "{options:?}, {way}");
                 assert_eq!(sum(&counted, role), summary[bytes], "{options:?}, {way}");
                 if limit[0] == "-n" {
-                    let streams = if direction == "-P2" { 2 } else { 1 };
+                    let streams = if *direction == "-P2" { 2 } else { 1 };
                     assert_eq!(sent, SIZE * streams, "{options:?}, {way}");
                 }
             }
