@@ -81,8 +81,8 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
     }
 
     /// Answers about positions that come highest first and lie near each other.
-    pub fn falling(&self) -> Falling<'_, P> {
-        Falling {
+    pub fn descending(&self) -> Descending<'_, P> {
+        Descending {
             set: self,
             asked: None,
             found: None,
@@ -208,14 +208,14 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
     }
 }
 
-/// Ranges that [`Falling`] steps over before it looks a position up anew, which costs about as
+/// Ranges that [`Descending`] steps over before it looks a position up anew, which costs about as
 /// much.
 const STEPS: usize = 8;
 
-/// Finds the ranges that hold positions; see [`RangeSet::falling`]. Any order gives the right
+/// Finds the ranges that hold positions; see [`RangeSet::descending`]. Any order gives the right
 /// answers.
 #[derive(Debug)]
-pub struct Falling<'a, P> {
+pub struct Descending<'a, P> {
     set: &'a RangeSet<P>,
     asked: Option<P>,
     /// The highest range that starts at or below the position asked about last.
@@ -224,7 +224,7 @@ pub struct Falling<'a, P> {
     below: btree_map::Range<'a, P, P>,
 }
 
-impl<P: Copy + Ord + Sub<Output = u64>> Falling<'_, P> {
+impl<P: Copy + Ord + Sub<Output = u64>> Descending<'_, P> {
     /// The range that holds `position`.
     pub fn range_at(&mut self, position: P) -> Option<Range<P>> {
         if self.asked.is_some_and(|asked| position <= asked) {

@@ -74,11 +74,11 @@ fn positions_far_apart_are_looked_up() {
     for n in 0..1_000_u64 {
         set.insert(10 * n..10 * n + 5);
     }
-    let mut falling = set.falling();
+    let mut descending = set.descending();
     for position in [9_994, 9_993, 9_979, 5_004, 5_005, 4_912, 7, 3, 3, 9_000] {
-        assert_eq!(falling.range_at(position), set.range_at(position));
+        assert_eq!(descending.range_at(position), set.range_at(position));
         assert_eq!(
-            falling.contains(&(position..position + 2)),
+            descending.contains(&(position..position + 2)),
             set.contains(&(position..position + 2))
         );
     }
@@ -131,9 +131,9 @@ proptest! {
             let covered = probe.is_empty() || model.gaps(&probe).next().is_none();
             prop_assert_eq!(set.contains(&probe), covered);
             // From high to low, and then up again.
-            let mut falling = set.falling();
+            let mut descending = set.descending();
             for position in (0..80).rev().step_by(step).chain([probe.start, 40, 41, 39]) {
-                prop_assert_eq!(falling.range_at(position), set.range_at(position));
+                prop_assert_eq!(descending.range_at(position), set.range_at(position));
             }
             if !probe.is_empty() {
                 let mut larger = set.clone();

@@ -75,7 +75,7 @@ impl Blocks {
         self.positions.extend(self.recent.iter().rev());
         self.positions
             .sort_unstable_by_key(|&position| Reverse(position));
-        let mut blocks = ahead.falling();
+        let mut blocks = ahead.descending();
         for &position in &self.positions {
             // What the cumulative acknowledgement covers by now is in no block any more.
             if let Some(block) = blocks.range_at(position)

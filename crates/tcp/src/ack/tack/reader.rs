@@ -204,7 +204,7 @@ impl TackReader {
     ) -> Result<(), InvalidFeedback> {
         let lists = Lists::parse(lists).map_err(|_| InvalidFeedback)?;
         // Blocks come highest first.
-        let mut delivered = context.log.sacked().falling();
+        let mut delivered = context.log.sacked().descending();
         for offsets in lists.blocks() {
             let block = context.ack + offsets.start..context.ack + offsets.end;
             if block.end > context.snd_nxt {

@@ -47,6 +47,37 @@ fn blocks_smaller_than_segments_leave_nothing_behind() {
     log.check().expect("the sums agree");
 }
 
+/// A departure is found, or missed, wherever the search begins.
+#[test]
+fn what_left_when_does_not_depend_on_where_the_search_begins() {
+    let mut log = sent(40);
+    // Several that left at once, a pause, and records that are gone.
+    for n in 40..44 {
+        let range = StreamOffset::range(1 + n * MSS..1 + (n + 1) * MSS);
+        log.push(range, at(60), FlightStart::default(), SendToken::default());
+    }
+    log.acknowledge(StreamOffset::range(0..1 + 10 * MSS).end, |_| {});
+    assert_eq!(log.first_number, PacketNumber(10));
+    for millis in 0..70 {
+        let left = match millis {
+            0..10 => None,
+            10..40 | 60 => Some(true),
+            _ => Some(false),
+        };
+        for near in (0..60)
+            .map(|number| Some(PacketNumber(number)))
+            .chain([None])
+        {
+            let departure = at(millis).as_micros() as u32;
+            assert_eq!(
+                log.left_at(at(80), departure, near),
+                left,
+                "{millis} {near:?}"
+            );
+        }
+    }
+}
+
 /// A receiver tells the same blocks and the same gaps in every report.
 #[test]
 fn what_is_known_is_not_looked_at_again() {
