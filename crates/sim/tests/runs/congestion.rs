@@ -302,7 +302,7 @@ fn none_of_fifty_bbr_flows_starves_and_tack_costs_no_retransmissions() {
     let again: Vec<f64> = cases
         .par_iter()
         .map(|(seed, ack)| {
-            let mut text = format!(
+            let mut text = String::from(
                 "duration = '85s'\nwarmup = '5s'\n[wired]\nrate = '100Mbps'\ndelay = '10ms'\nqueue = '1.0bdp'\n",
             );
             for flow in 0..50 {
