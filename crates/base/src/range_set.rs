@@ -246,22 +246,21 @@ impl<P: Copy + Ord + Sub<Output = u64>> Descending<'_, P> {
 
     fn step_down(&mut self, position: P) {
         for _ in 0..STEPS {
-            if self
-                .found
-                .as_ref()
-                .is_none_or(|found| found.start <= position)
-            {
+            if !self.is_above(position) {
                 return;
             }
             self.take_next();
         }
-        if self
-            .found
-            .as_ref()
-            .is_some_and(|found| found.start > position)
-        {
+        if self.is_above(position) {
             self.look_up(position);
         }
+    }
+
+    /// The range found starts above `position`.
+    fn is_above(&self, position: P) -> bool {
+        self.found
+            .as_ref()
+            .is_some_and(|found| found.start > position)
     }
 
     fn look_up(&mut self, position: P) {

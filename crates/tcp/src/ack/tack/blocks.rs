@@ -93,6 +93,8 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
+    use tack_base::random::RandomStream;
 
     /// Blocks of ten in every twenty.
     fn holes(count: u64) -> RangeSet<StreamOffset> {
@@ -144,5 +146,66 @@ mod tests {
                 .choose(&ahead, 2)
                 .contains(&StreamOffset::range(20..30))
         );
+    }
+
+    /// What a report should list, without any short cut: the blocks that hold what came last, then
+    /// the highest.
+    fn plainly(
+        recent: &VecDeque<StreamOffset>,
+        ahead: &RangeSet<StreamOffset>,
+        most: usize,
+    ) -> Vec<Range<StreamOffset>> {
+        let highest: Vec<_> = ahead
+            .iter()
+            .rev()
+            .map(|block| (block.start, block.end))
+            .collect();
+        let mut chosen: BTreeSet<_> = recent
+            .iter()
+            .filter(|_| ahead.len() > most && most > 1)
+            .filter_map(|position| ahead.range_at(*position))
+            .map(|block| (block.start, block.end))
+            .collect();
+        while chosen.len() > most {
+            chosen.pop_first();
+        }
+        for block in highest {
+            if chosen.len() < most {
+                chosen.insert(block);
+            }
+        }
+        chosen
+            .iter()
+            .rev()
+            .map(|&(start, end)| start..end)
+            .collect()
+    }
+
+    #[test]
+    fn the_choice_is_that_of_the_plain_rule_on_random_arrivals() {
+        for seed in 0..50 {
+            let mut random = RandomStream::new(seed, "blocks", 0);
+            let (mut blocks, mut ahead) = (Blocks::default(), RangeSet::new());
+            let (mut next, mut below) = (0, 0);
+            for _ in 0..600 {
+                // New data beyond holes, repairs anywhere, and what is acknowledged by now.
+                let start = if random.chance(0.6) {
+                    next += 10 * (1 + random.below(3));
+                    next
+                } else {
+                    (below + random.below(next - below + 1)) / 10 * 10
+                };
+                let data = StreamOffset::range(start..start + 10);
+                blocks.on_data(data.clone());
+                ahead.insert(data);
+                if random.chance(0.02) {
+                    below += random.below(next - below + 1) / 4;
+                    ahead.remove_below(StreamOffset::range(below..below).start);
+                }
+                let most = [1, 2, 8, MAX_BLOCKS][random.below(4) as usize];
+                let expected = plainly(&blocks.recent, &ahead, most);
+                assert_eq!(blocks.choose(&ahead, most), expected, "seed {seed}, {most}");
+            }
+        }
     }
 }
