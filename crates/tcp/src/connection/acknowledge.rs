@@ -242,6 +242,10 @@ impl Connection {
                 largest: info.largest,
                 largest_left: info.largest_left,
                 largest_age: info.largest_age,
+                unreported: event
+                    .delivery
+                    .newest_transmission()
+                    .filter(|_| !info.numbered),
                 complete: ack == self.snd.una
                     && info
                         .above

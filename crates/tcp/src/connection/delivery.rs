@@ -56,6 +56,13 @@ impl Delivery {
         self.newest_sent_at.filter(|_| !self.repaired)
     }
 
+    /// The newest transmission and when it left, if all that was delivered had left once.
+    #[inline]
+    pub(super) fn newest_transmission(&self) -> Option<(PacketNumber, Instant)> {
+        let (number, _) = self.newest?;
+        Some((number, self.newest_unrepeated()?))
+    }
+
     #[inline]
     fn note(&mut self, delivered: &Delivered, snd_una: StreamOffset) {
         self.segments += 1;

@@ -79,6 +79,9 @@ pub(crate) struct LossView<'a> {
     pub(crate) largest_left: Option<Instant>,
     /// How long before the acknowledgement left that had arrived.
     pub(crate) largest_age: Duration,
+    /// Without a report: the newest transmission that is acknowledged, and when it left, if all
+    /// that is acknowledged had left once.
+    pub(crate) unreported: Option<(PacketNumber, Instant)>,
     /// All that was received is known: what is outstanding below `largest` had not arrived.
     pub(crate) complete: bool,
 }

@@ -9,6 +9,9 @@
 //! all the same. A receiver that forgets a hole, or whose reports get lost, costs a round trip then
 //! and not a timeout.
 //!
+//! An acknowledgement without a report does as well, as where a middlebox takes TACK's option off:
+//! it says that its newest transmission arrived.
+//!
 //! Nothing follows the last retransmission of a flight, so no number above its own shows that it
 //! got lost. But a receiver with an open loss repeats its reports. One that left long after the
 //! retransmission should have arrived, and does not know it, suggests the same. As with a tail loss
@@ -64,6 +67,17 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
+    /// The transmission `number`, which left at `left`, is known to have arrived.
+    fn on_arrival(&mut self, number: PacketNumber, left: Instant, heard: Instant) {
+        if self.newest.is_none_or(|newest| number > newest.number) {
+            self.newest = Some(Newest {
+                number,
+                left,
+                heard_after: heard.saturating_since(left),
+            });
+        }
+    }
+
     /// How long after its departure a transmission that the newest one has overtaken must be known
     /// or named.
     fn patience(&self, context: &DetectionContext, round_trip: Duration) -> Duration {
@@ -117,15 +131,12 @@ impl LossDetector for Reported {
         self.named.clear();
         self.named.extend_from_slice(view.lost);
         self.complete = view.complete;
+        if let Some((number, left)) = view.unreported {
+            self.on_arrival(number, left, view.arrived);
+        }
         let Some(number) = view.largest else { return };
-        if self.newest.is_none_or(|newest| number > newest.number)
-            && let Some(left) = view.largest_left
-        {
-            self.newest = Some(Newest {
-                number,
-                left,
-                heard_after: view.arrived.saturating_since(left),
-            });
+        if let Some(left) = view.largest_left {
+            self.on_arrival(number, left, view.arrived);
         }
         if let Some(newest) = self.newest.filter(|newest| newest.number == number) {
             self.told = Some((newest.left + view.largest_age).min(view.arrived));
@@ -239,6 +250,7 @@ mod tests {
             largest: Some(PacketNumber(4)),
             largest_left: Some(at(4)),
             largest_age: Duration::ZERO,
+            unreported: None,
             complete,
         };
         detector.on_report(&view);
@@ -273,6 +285,29 @@ mod tests {
         let detection = detector.detect(&context(at(10_000)), &mut log);
         assert_eq!((detection.lost, detection.look_again), (0, None));
     }
+
+    #[test]
+    fn an_acknowledgement_without_a_report_shows_what_arrived() {
+        let (mut log, mut detector) = (log(6), Reported::default());
+        log.acknowledge_selectively(StreamOffset::range(4001..5001), |_| {});
+        detector.on_report(&LossView {
+            arrived: at(105),
+            lost: &[],
+            largest: None,
+            largest_left: None,
+            largest_age: Duration::ZERO,
+            unreported: Some((PacketNumber(4), at(4))),
+            complete: false,
+        });
+        let due = at(0) + Duration::from_millis(101) + RTT / 4 + PERIOD * 2;
+        let early = detector.detect(&context(at(105)), &mut log);
+        assert_eq!((early.lost, early.look_again), (0, Some(due)));
+        // Blocks may have had no room: only the first hole is certain.
+        let late = context(at(10_000));
+        assert_eq!(detector.detect(&late, &mut log).lost, 1000);
+        assert_eq!(detector.detect(&late, &mut log).lost, 0);
+    }
+
     /// A report that left `age` after the arrival of number 4 and arrives at `arrived`.
     fn later_report(detector: &mut Reported, age: Duration, arrived: Instant) {
         let view = LossView {
@@ -281,6 +316,7 @@ mod tests {
             largest: Some(PacketNumber(4)),
             largest_left: Some(at(4)),
             largest_age: age,
+            unreported: None,
             complete: true,
         };
         detector.on_report(&view);
