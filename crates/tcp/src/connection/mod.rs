@@ -43,6 +43,7 @@ use tack_base::{Instant, StreamOffset};
 use tack_wire::{Ecn, Segment, SeqNum};
 
 use crate::ack::feedback::SackReader;
+use crate::ack::policy::LossDetectedBy;
 use crate::cc::{self, CongestionController};
 use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
@@ -336,6 +337,16 @@ impl Connection {
     #[inline]
     fn max_payload(&self) -> u64 {
         u64::from(self.mtu.mss()) - self.data_options_len()
+    }
+
+    /// Largest payload of a segment that leaves again. What left before timestamps took the place
+    /// of reports goes without a stamp, which nobody reads then: in one piece, and not in one of
+    /// its full length and one of 12 bytes.
+    #[inline]
+    fn max_repeated_payload(&self) -> u64 {
+        let unread = self.feedback.contract().loss_detected_by == LossDetectedBy::Sender;
+        let room = if unread { self.numbering.room() } else { 0 };
+        self.max_payload() + room
     }
 
     fn on_segment_size_changed(&mut self) {

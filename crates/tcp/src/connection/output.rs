@@ -129,10 +129,10 @@ impl Connection {
             // It never left before.
             self.audit.end();
             self.log
-                .push_retransmission(plan.range.start, now, flight, token);
+                .push_retransmission(plan.range.clone(), now, flight, token);
         } else if retransmission {
             self.log
-                .push_retransmission(plan.range.start, now, flight, token);
+                .push_retransmission(plan.range.clone(), now, flight, token);
             self.recovery
                 .on_retransmission(now, self.log.newest_number(), plan.range.start);
             self.telemetry.counters.retransmitted_segments += 1;

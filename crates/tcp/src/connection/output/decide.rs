@@ -151,9 +151,9 @@ impl Connection {
                 probes: None,
             });
         }
-        // One that left before the options grew does not fit; then it is the timeout's, which cuts
-        // it.
-        let longest = self.max_payload() + 1;
+        // One that left before the path's MTU shrank does not fit; then it is the timeout's, which
+        // cuts it.
+        let longest = self.max_repeated_payload() + 1;
         let range = self
             .log
             .last_in_flight()
@@ -241,14 +241,12 @@ impl Connection {
         self.recovery.flight_limit(self.cc.cwnd())
     }
 
-    /// Cuts a lost segment that the path no longer takes.
-    fn fit(&mut self, range: Range<StreamOffset>) -> Range<StreamOffset> {
-        let max = self.max_payload();
+    /// So much of a segment that is to leave again as the path takes in one piece now.
+    fn fit(&self, range: Range<StreamOffset>) -> Range<StreamOffset> {
         let payload = range.end.min(self.queue.end()) - range.start.min(self.queue.end());
-        if payload <= max {
+        if payload <= self.max_repeated_payload() {
             return range;
         }
-        self.log.split_lost(range.start, max);
-        range.start..range.start + max
+        range.start..range.start + self.max_payload()
     }
 }

@@ -20,8 +20,19 @@ impl Connection {
             .end
             .min(self.queue.end())
             .saturating_since(plan.range.start);
-        let options = self.data_options_len() - self.numbering.room() + self.numbering.len();
+        let stamp = if self.has_room_for_stamp(plan, payload) {
+            self.numbering.len()
+        } else {
+            0
+        };
+        let options = self.data_options_len() - self.numbering.room() + stamp;
         tack_wire::segment::HEADER_LEN + options as usize + payload as usize
+    }
+
+    /// Only what leaves again may be too long for one ([`Self::max_repeated_payload`]).
+    #[inline]
+    fn has_room_for_stamp(&self, plan: &Plan, payload: u64) -> bool {
+        plan.kind == Kind::New || payload <= self.max_payload()
     }
 
     pub(super) fn encode(&mut self, now: Instant, plan: &Plan, batch: &mut Batch<'_>) {
@@ -41,7 +52,9 @@ impl Connection {
         }
         let mut header = self.header(now, flags);
         header.seq = SeqNum::at(self.identity.iss, plan.range.start);
-        header.options.tack = self.numbering.option(now, self.log.newest_number());
+        if self.has_room_for_stamp(plan, data.end - data.start) {
+            header.options.tack = self.numbering.option(now, self.log.newest_number());
+        }
         self.on_ack_sent(now, Carried::OnData);
         let (a, b) = self.queue.slices(data);
         append(batch, &header, a, b);

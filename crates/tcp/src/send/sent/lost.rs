@@ -6,7 +6,7 @@ use core::ops::Range;
 use tack_base::{Instant, StreamOffset};
 
 use super::SentLog;
-use super::records::{Fate, FlightStart, SentSegment, Transmission};
+use super::records::{Fate, FlightStart, SentSegment};
 use crate::cc::SendToken;
 use crate::send::loss_sign::{LossCounts, LossSign};
 use crate::send::packet_number::PacketNumber;
@@ -199,39 +199,5 @@ impl SentLog {
         let lost = self.lost.first()?;
         let segment = &self.segments[self.index_at(lost.start)?];
         Some(segment.start..segment.end)
-    }
-
-    /// Cuts the lost segment at `start` after `len` positions: the path takes no longer ones.
-    pub(crate) fn split_lost(&mut self, start: StreamOffset, len: u64) {
-        let Some(index) = self.index_at(start) else {
-            return;
-        };
-        let segment = self.segments[index];
-        if segment.len() <= len || segment.fate != Fate::Lost {
-            return;
-        }
-        // The second part has no transmission of its own any more: give it a settled one.
-        let middle = segment.start + len;
-        let number = self.next_number();
-        let copy = self.transmission_mut(segment.latest).map(|transmission| {
-            let copy = Transmission {
-                start: middle,
-                ..*transmission
-            };
-            transmission.end = middle;
-            copy
-        });
-        let Some(copy) = copy else { return };
-        self.transmissions.push_back(copy);
-        self.retransmitted_segments += usize::from(segment.retransmitted);
-        self.segments[index].end = middle;
-        self.segments.insert(
-            index + 1,
-            SentSegment {
-                start: middle,
-                latest: number,
-                ..segment
-            },
-        );
     }
 }

@@ -173,21 +173,26 @@ impl SentLog {
         self.record(range, now, false, flight, token);
     }
 
-    /// Records that the segment starting at `start` left again. It counts as in flight from now on.
+    /// Records that `range` left again: a segment, or the first part of one that the path no longer
+    /// takes in one piece. It counts as in flight from now on.
     pub(crate) fn push_retransmission(
         &mut self,
-        start: StreamOffset,
+        range: Range<StreamOffset>,
         now: Instant,
         flight: FlightStart,
         token: SendToken,
     ) {
         let number = self.next_number();
-        let Some(index) = self.index_at(start) else {
+        let Some(index) = self.index_at(range.start) else {
             debug_assert!(false, "a retransmitted segment is in the log");
             return;
         };
+        if range.end < self.segments[index].end {
+            self.cut(index, range.end);
+        } else {
+            self.retire(self.segments[index].latest);
+        }
         let before = self.segments[index];
-        self.retire(before.latest);
         match before.fate {
             Fate::Lost => {
                 self.lost.remove(before.start..before.end);
@@ -207,6 +212,23 @@ impl SentLog {
         segment.latest = number;
         self.record(before.start..before.end, now, true, flight, token);
         self.trim();
+    }
+
+    /// Cuts the segment at `index` at `middle`. The second part keeps its transmission; the first
+    /// one is about to get one. A number of its own would be one that never leaves, and the
+    /// receiver would report it lost.
+    fn cut(&mut self, index: usize, middle: StreamOffset) {
+        let first = &mut self.segments[index];
+        let second = SentSegment {
+            start: middle,
+            ..*first
+        };
+        first.end = middle;
+        self.segments.insert(index + 1, second);
+        self.retransmitted_segments += usize::from(second.retransmitted);
+        if let Some(transmission) = self.transmission_mut(second.latest) {
+            transmission.start = middle;
+        }
     }
 
     fn record(

@@ -98,7 +98,7 @@ fn what_is_known_is_not_looked_at_again() {
     // They leave again, and the old numbers stay in the lists.
     while let Some(range) = log.first_lost() {
         log.push_retransmission(
-            range.start,
+            range,
             at(SEGMENTS),
             FlightStart::default(),
             SendToken::default(),
@@ -185,13 +185,31 @@ proptest! {
                     prop_assert_eq!(log.mark_numbers_lost(PacketNumber(named.start)..PacketNumber(named.end), at(youngest)), expected);
                 }
                 5 => {
-                    let first = model.iter_mut().find(|segment| segment.fate == Fate::Lost);
-                    prop_assert_eq!(log.first_lost(), first.as_ref().map(|segment| StreamOffset::range(segment.range.clone())));
-                    if let Some(segment) = first {
-                        log.push_retransmission(StreamOffset(segment.range.start), at(now), flight, token);
-                        segment.fate = Fate::InFlight;
-                        segment.latest = left_at.len() as u64;
+                    // The lowest one that is lost, or now and then the oldest of all.
+                    let first = match random.below(4) {
+                        0 => model.first().is_some_and(|segment| segment.fate != Fate::Sacked).then_some(0),
+                        _ => {
+                            let first = model.iter().position(|segment| segment.fate == Fate::Lost);
+                            let range = first.map(|first| StreamOffset::range(model[first].range.clone()));
+                            prop_assert_eq!(log.first_lost(), range);
+                            first
+                        }
+                    };
+                    if let Some(first) = first {
+                        // All of it, or as much of it as the path takes now.
+                        let whole = model[first].range.clone();
+                        let end = whole.start + 1 + random.below(whole.end - whole.start);
+                        log.push_retransmission(StreamOffset::range(whole.start..end), at(now), flight, token);
+                        if end < whole.end {
+                            let rest = Plain { range: end..whole.end, ..model[first].clone() };
+                            model.insert(first + 1, rest);
+                            model[first].range.end = end;
+                        }
+                        model[first].fate = Fate::InFlight;
+                        model[first].latest = left_at.len() as u64;
                         left_at.push(now);
+                        // Nothing has a number that did not leave.
+                        prop_assert_eq!(log.next_number().0, left_at.len() as u64);
                     }
                 }
                 6 => {
