@@ -69,6 +69,8 @@ pub(crate) struct TackPolicy {
     /// The segment with the largest number brought nothing new.
     repeated: bool,
     window_closing: bool,
+    /// Half of the window is used up by what is not acknowledged.
+    window_used: bool,
     delays: OneWayDelays,
     meter: ArrivalMeter,
     /// Data comes without stamps: something on the path strips them, or the peer sees no reports.
@@ -97,6 +99,7 @@ impl TackPolicy {
             loss_due: false,
             repeated: false,
             window_closing: false,
+            window_used: false,
             delays: OneWayDelays::new(params.timing),
             meter: ArrivalMeter::default(),
             fallback: None,
@@ -124,6 +127,7 @@ impl TackPolicy {
         }
         match self.due() {
             Some(due) if due.at <= now => AckDecision::Now(due.reason),
+            _ if self.window_used => AckDecision::Now(AckReason::Threshold),
             due => {
                 let settle = self.gaps.deadline(now, self.schedule.rtt_min());
                 let next = due.map(|due| due.at).into_iter().chain(settle).chain(loss);
@@ -236,9 +240,11 @@ impl AckPolicy for TackPolicy {
             return AckDecision::Now(AckReason::Window);
         }
         self.window_closing = closing;
-        // The sender's window would run dry before the period is over.
+        // The sender's window would run dry before the period is over. The application may be about
+        // to read what arrived: then one acknowledgement says both.
         if arrival.unacknowledged >= arrival.window / 2 {
-            return AckDecision::Now(AckReason::Threshold);
+            self.window_used = true;
+            return AckDecision::Delayed(now);
         }
         self.schedule.on_window(arrival.window_left, &self.gaps);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled
@@ -274,6 +280,7 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_ack_sent(now, carried);
         }
+        self.window_used = false;
         self.schedule.on_ack_sent(now, carried, &self.gaps);
         match self.decide(now) {
             AckDecision::Delayed(at) => Some(at),
