@@ -216,7 +216,7 @@ impl Bbr {
         );
     }
 
-    fn update_cycle(&mut self, ack: &Ack) {
+    fn update_cycle(&mut self, ack: &Ack, lost: bool) {
         if self.mode != Mode::ProbeBw {
             return;
         }
@@ -236,7 +236,7 @@ impl Bbr {
             now: self.delivered_at,
             min_rtt: self.model.min_rtt(),
             rounding: self.feedback.rounding(),
-            lost: ack.lost > 0,
+            lost,
             in_flight,
             target: target.saturating_add(unreported),
         });
@@ -393,6 +393,8 @@ impl CongestionController for Bbr {
             self.delivered_at = ack.now;
         }
         self.total_delivered = ack.total_delivered;
+        // What a timer found lost since the last acknowledgement is lost as well.
+        let lost = ack.total_lost > self.total_lost || ack.lost > 0;
         self.total_lost = ack.total_lost;
         if !ack.in_recovery {
             self.recovery.close();
@@ -412,7 +414,7 @@ impl CongestionController for Bbr {
                     .on_delivered(ProbeRtt::prior_delivered(ack.token));
             }
         }
-        self.update_cycle(ack);
+        self.update_cycle(ack, lost);
         self.update_full_pipe(ack, sample.as_ref());
         self.check_drain(ack);
         self.update_min_rtt(ack);
