@@ -26,8 +26,10 @@ const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
 const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 /// How long it is remembered that acknowledgements waited in a queue on their way.
 const BACK_QUEUE_MEMORY: Duration = Duration::from_secs(10);
-/// Reports in that queue at most, where the queue is theirs.
+/// Reports in that queue at most, where the queue is theirs, …
 const WAITING_REPORTS: u64 = 8;
+/// … and where acknowledgements get lost, as in a queue that is too short for so many.
+const WAITING_REPORTS_OF_FEW: u64 = 3;
 /// The longest time between reports on account of that queue.
 const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
@@ -341,8 +343,12 @@ impl Schedule {
         if back > self.rtt_min {
             self.clogged_to = now + BACK_QUEUE_MEMORY;
         }
+        let waiting = match sync.ack_loss_rate {
+            0 => WAITING_REPORTS,
+            _ => WAITING_REPORTS_OF_FEW,
+        };
         // Whatever the sender says.
-        let few_wait = Nanos::from(back) / WAITING_REPORTS;
+        let few_wait = Nanos::from(back) / waiting;
         self.clogged_interval = few_wait.min(LONGEST_INTERVAL);
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
