@@ -632,3 +632,32 @@ fn vegas_knows_the_path_before_the_first_report() {
         assert!(tack.1 < 1.2 * plain.1, "{delay}: {tack:?}, {plain:?}");
     });
 }
+
+/// MTU paths 542 and 197, and 12250 of the family with faults of ECN: the path's MTU shrinks, and
+/// lost segments leave again in pieces. Each piece left behind took a number with which nothing
+/// left, and the receiver reported each of these lost at once: 157 such reports for 180 pieces, and
+/// a loss rate that was half invented.
+#[test]
+fn a_segment_that_is_cut_takes_no_number_that_does_not_leave() {
+    for congestion in crate::CONTROLLERS {
+        let text = format!(
+            "duration = '30s'\n[wired]\nrate = '2281kbps'\ndelay = '9736us'\nqueue = '1000p'\n\
+             mtu_black_hole = 1907\nmtu_black_hole_from = '2465789us'\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = 'tack'\nmss = 8960\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        let at_once = flow.acks_by_kind.iack_loss;
+        println!(
+            "{congestion}: {at_once} reports of losses at once, {} segments again",
+            flow.retransmitted_segments
+        );
+        assert!(
+            flow.retransmitted_segments > 20,
+            "{congestion}: the path is another one"
+        );
+        assert!(
+            at_once < flow.retransmitted_segments / 4,
+            "{congestion}: {at_once}"
+        );
+    }
+}

@@ -34,3 +34,24 @@ fn a_report_before_that_lets_the_sender_go_on_is_a_copy() {
         assert!(tack.1 > 0.95 * plain.1, "{congestion}: {tack:?}, {plain:?}");
     });
 }
+
+/// MTU path 538: a receive buffer of one segment of 4,096 bytes, and an application that reads at
+/// once. The report that said that the window is used up left before the application had read, and
+/// a window update followed it: 4,507 acknowledgements for 2,099 segments, 2,581 for 2,251 with
+/// `delayed:2`. Now the report leaves after what happens at the same instant, and says both.
+#[test]
+fn a_report_of_a_used_up_window_says_what_was_read_as_well() {
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '5s'\n[wired]\nrate = '20Mbps'\ndelay = '1968us'\n\
+                 [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\nmss = 8960\nreceive_buffer = '4096B'\n"
+            );
+            let flow = flows(&text, 1).remove(0);
+            (flow.acks, flow.data_segments, flow.goodput_bps)
+        });
+        println!("{congestion}: {tack:?} acknowledgements, segments, bit/s; {plain:?}");
+        assert!(tack.0 <= tack.1 + 20, "{congestion}: {tack:?}, {plain:?}");
+        assert!(tack.2 >= 0.95 * plain.2, "{congestion}: {tack:?}, {plain:?}");
+    });
+}
