@@ -32,6 +32,8 @@ pub(crate) struct Figures {
     pub(crate) min_rtt: f64,
     /// Packets that the wired path lost, of both directions and all flows.
     pub(crate) path_losses: f64,
+    /// Those of them that were too large for it.
+    pub(crate) too_large: f64,
     /// Packets that it marked, likewise.
     pub(crate) path_marks: f64,
     /// Something that had an end did not reach it.
@@ -97,6 +99,7 @@ impl Figures {
             ack_bytes: mean(|run| run.ack_bytes),
             timeouts: mean(|run| run.timeouts),
             path_losses: mean(|run| run.path_losses),
+            too_large: mean(|run| run.too_large),
             path_marks: mean(|run| run.path_marks),
             ..Self::median(runs)
         }
@@ -128,6 +131,7 @@ impl Figures {
             no_progress: median(|run| run.no_progress),
             min_rtt: median(|run| run.min_rtt),
             path_losses: median(|run| run.path_losses),
+            too_large: median(|run| run.too_large),
             path_marks: median(|run| run.path_marks),
             unfinished: runs.iter().filter(|run| run.unfinished).count() * 2 > runs.len(),
             broken: runs.iter().find_map(|run| run.broken.clone()),

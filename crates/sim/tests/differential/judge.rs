@@ -120,7 +120,11 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     };
     let retx = tack.repeated_share() > plain.repeated_share() + REPEATED
         && tack.repeated > plain.repeated + 10.0;
-    let acks = exceeds(tack, plain.acks_per_byte());
+    let acks = if plain.bytes > 0.0 {
+        exceeds(tack, plain.acks_per_byte())
+    } else {
+        tack.acks > ACKS * 0.5 * tack.data + 20.0
+    };
     let rto = tack.timeouts > 2.0 * plain.timeouts + 3.0;
     let cpu = {
         // For the same bytes: what is faster may work more.
@@ -145,6 +149,9 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
 /// TACK sent more acknowledgements than so many for each byte, with an allowance: an answer
 /// acknowledges its request and a request the last answer. The plain policy then sends next to none
 /// by themselves, and TACK, which has more to say than a number, an occasional one.
+///
+/// Where the plain policy delivers nothing, it has no such number, and the allowance is one for two
+/// segments, which is what it sends by its rule.
 pub(crate) fn exceeds(tack: &Figures, acks_per_byte: f64) -> bool {
     let allowed = 20.0 + 0.5 * tack.answers;
     tack.acks > ACKS * acks_per_byte * tack.bytes + allowed

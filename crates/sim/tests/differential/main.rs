@@ -29,6 +29,7 @@ mod judge;
 mod measure;
 mod moments;
 mod neighbour;
+mod neighbourhood;
 mod packets;
 mod paths;
 #[path = "../../../testkit/benches/processor/time.rs"]

@@ -11,9 +11,10 @@ const NARROWING: &str = "mtu_black_hole_from";
 /// Segments that each path of the search carries.
 const SMALL_SEGMENTS: [&str; 2] = ["mss=1160", "base_mss=1160"];
 
-/// The plain policy lost its probes for a larger path MTU, and so had small segments when the MTU
-/// shrank. TACK had large ones, and found that out by timeouts. Its segments must have been at
-/// least a tenth larger, and without probes the difference must be gone.
+/// The plain policy lost its probes for a larger path MTU, or had not sent them, and so had small
+/// segments when the MTU shrank. TACK had large ones, and found that out by timeouts. The path must
+/// have dropped more of TACK's packets because they were too large, and without probes the
+/// difference must be gone.
 pub(crate) fn unfound_mtu(
     path: &Path,
     flag: Flag,
@@ -22,7 +23,7 @@ pub(crate) fn unfound_mtu(
 ) -> Option<String> {
     let size = |figures: &Figures| figures.bytes / (figures.data - figures.repeated).max(1.0);
     let (large, small) = (size(tack), size(plain));
-    if !path.toml.contains(NARROWING) || large < 1.1 * small {
+    if !path.toml.contains(NARROWING) || tack.too_large <= plain.too_large {
         return None;
     }
     let [small_tack, small_plain] = Variant::both().map(|mut variant| {
@@ -32,8 +33,10 @@ pub(crate) fn unfound_mtu(
     let is_gone = !judge(path, &small_tack, &small_plain).contains(&flag);
     is_gone.then(|| {
         format!(
-            "{PLAIN} had not found larger packets when the MTU shrank: {small:.0} bytes a segment, TACK {large:.0}; without probes TACK is \
-             {:.2} times as fast, with {:.1} and {:.1} timeouts",
+            "{PLAIN} had not found larger packets when the MTU shrank: {small:.0} bytes a segment, and {:.1} packets too large for the \
+             path; TACK {large:.0}, and {:.1}; without probes TACK is {:.2} times as fast, with {:.1} and {:.1} timeouts",
+            plain.too_large,
+            tack.too_large,
             gain(path, &small_tack, &small_plain),
             small_tack.timeouts,
             small_plain.timeouts,

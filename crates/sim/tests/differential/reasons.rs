@@ -11,6 +11,7 @@ use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::moments::{is_chance, moment_of_blackout};
 use crate::neighbour::rarer_than_the_neighbour;
+use crate::neighbourhood::coincidence;
 use crate::packets::unfound_mtu;
 use crate::paths::{Path, Work};
 use crate::runs;
@@ -48,7 +49,7 @@ pub(crate) fn reason(
     if comparison == Comparison::AccurateEcn {
         return ecn_reasons::of_feedback(path, flag, tack, plain);
     }
-    match flag {
+    let found = match flag {
         Flag::Retx => window(path, flag)
             .or_else(|| unrepaired(path, tack, plain))
             .or_else(|| late_packets(path, tack, plain))
@@ -79,8 +80,9 @@ pub(crate) fn reason(
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| unfound_mtu(path, flag, tack, plain)),
-        _ => None,
-    }
+        _ => return None,
+    };
+    found.or_else(|| coincidence(path, flag, tack))
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and
@@ -344,10 +346,16 @@ fn prompt(path: &Path, keys: &[&'static str], tack: &Figures) -> (String, Figure
 
 /// The next frame of a video arrives less than two round trips after the report of the one before,
 /// as it would if the sender had waited for that: TACK cannot tell, and reports the rest of each
-/// frame.
+/// frame. Frames that take a share of the path's rate arrive one after the other for that share of
+/// the time, and the report leaves at the end of it.
 fn messages(path: &Path, tack: &Figures) -> Option<String> {
     let report = tack.min_rtt / BETA;
-    if path.work != Work::Video || report + 2.0 * tack.min_rtt < 1.0 / FRAMES {
+    let rate = path.toml.lines().find_map(|line| {
+        let value = line.strip_prefix("rate = \"")?.strip_suffix("kbps\"")?;
+        value.parse::<f64>().ok()
+    });
+    let busy = rate.map_or(0.0, |kbps| (tack.goodput / (1e3 * kbps)).min(1.0));
+    if path.work != Work::Video || report + 2.0 * tack.min_rtt < (1.0 - busy) / FRAMES {
         return None;
     }
     let (name, prompt) = prompt(path, &[], tack);
@@ -355,7 +363,8 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
     let is_owed = !exceeds(tack, acks_per_byte);
     is_owed.then(|| {
         format!(
-            "frames follow each other within two round trips of {:.0} ms; {name} sends {:.0} per MB, TACK {:.0}",
+            "frames take {:.0} % of the time, and follow each other within two round trips of {:.0} ms; {name} sends {:.0} per MB, TACK {:.0}",
+            100.0 * busy,
             1e3 * tack.min_rtt,
             1e6 * acks_per_byte,
             1e6 * tack.acks_per_byte(),

@@ -11,7 +11,7 @@ const FIRST: u64 = 5;
 /// Seeds that decide about one that differs with those together. A path is looked at because its
 /// first seeds differed, so those say little about what it does: among thousands of paths with
 /// chance in them some differ five times.
-const FRESH: u64 = 16;
+pub(crate) const FRESH: u64 = 16;
 
 /// A path that was run.
 pub(crate) struct Verdict {
@@ -57,6 +57,13 @@ pub(crate) fn beside(path: &Path, variant: &Variant) -> Vec<Figures> {
             Figures::measure(path, &variant, seed(path, FIRST + nth))
         })
         .collect()
+}
+
+/// The path with these keys and its fresh seed number `nth`.
+pub(crate) fn with_keys(path: &Path, variant: &Variant, nth: u64, keys: Vec<String>) -> Figures {
+    let mut variant = variant.clone();
+    variant.path_keys.extend(keys);
+    Figures::measure(path, &variant, seed(path, FIRST + nth))
 }
 
 /// Runs with the path's fresh seeds, each with other keys: `keys` has them for a share from 0 to 1.

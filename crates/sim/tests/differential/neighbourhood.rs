@@ -1,0 +1,126 @@
+//! A reason for any difference: the path is a coincidence.
+//!
+//! A path is looked at because it showed a difference. Fresh seeds take that bias away where they
+//! change what happens. Where a blackout at a certain millisecond decides, they bring the same run
+//! sixteen times, and the run that selected the path is also its judge. Paths beside it are to the
+//! choice of a path what fresh seeds are to the choice of a seed.
+
+use crate::figures::Figures;
+use crate::judge::{Flag, judge};
+use crate::measure::{PLAIN, Variant};
+use crate::moments::{HANDSHAKE, all_blackouts, is_chance};
+use crate::paths::{LATEST_BEGINNING, Path, Work};
+use crate::runs::{self, FRESH};
+
+/// Delays differ from the path's by up to so much of it.
+const STRETCH: f64 = 0.1;
+/// What happens at a moment happens up to so many round trips sooner or later, or so many seconds
+/// if that is more: what follows a blackout is decided by round trips and by timeouts, which take
+/// 0.2 s at least.
+const SHIFT: f64 = 2.0;
+const LEAST_SHIFT: f64 = 0.2;
+/// A plain run is no better than TACK's if it is so near to it, as a share of TACK's figure.
+const NEAR: f64 = 0.1;
+/// How the keys of a path begin that say when its MTU shrinks.
+const NARROWING: &str = "mtu_black_hole_from";
+
+/// Sixteen paths beside this one, with delays up to a tenth shorter and longer, with blackouts and
+/// the shrinking of the MTU up to two round trips or 0.2 s sooner and later and, where the second flow
+/// begins later, with other beginnings. On these together the difference must be gone. That is not
+/// enough, because TACK may fail rarely where the plain policy never does: so many of the sixteen
+/// plain runs must fare no better than TACK does here that TACK's result could be one of theirs (the
+/// exact rank test at 10 %).
+pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
+    let [tacks, plains] = Variant::both().map(|variant| {
+        (0..FRESH)
+            .map(|nth| runs::with_keys(path, &variant, nth, neighbour(path, nth)))
+            .collect::<Vec<_>>()
+    });
+    let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| mean(runs));
+    if judge(path, &tack_beside, &plain_beside).contains(&flag) {
+        return None;
+    }
+    let measure = |figures: &Figures| badness(path, flag, figures);
+    let here = measure(tack);
+    let least = here - NEAR * here.abs();
+    let as_bad = plains
+        .iter()
+        .filter(|plain| measure(plain) >= least)
+        .count();
+    is_chance(as_bad, plains.len()).then(|| {
+        format!(
+            "chance: on paths beside this one TACK has {} and {PLAIN} {}, and {as_bad} of {} of those are no better than TACK here, or by less than a tenth",
+            told(path, flag, &tack_beside),
+            told(path, flag, &plain_beside),
+            plains.len(),
+        )
+    })
+}
+
+/// The keys of neighbour `nth`.
+fn neighbour(path: &Path, nth: u64) -> Vec<String> {
+    // Orders of their own, so that long delays and late moments do not go together.
+    let share = |step: u64| (nth * step % FRESH) as f64 / (FRESH - 1) as f64;
+    let stretch = 1.0 + STRETCH * (2.0 * share(1) - 1.0);
+    let shift = (SHIFT * path.rtt).max(LEAST_SHIFT) * (2.0 * share(7) - 1.0);
+    let micros = |seconds: f64| format!("{:.0}us", (1e6 * seconds).max(1.0));
+    let mut keys = vec![format!(
+        "wired.delay={}",
+        micros(path.delay_us as f64 / 1e6 * stretch)
+    )];
+    for (key, start, _) in all_blackouts(path) {
+        // That of the handshake stays where the handshake is.
+        let start = if start > HANDSHAKE * path.rtt {
+            (start + shift).max(HANDSHAKE * path.rtt)
+        } else {
+            start * stretch
+        };
+        keys.push(format!("{key}={}", micros(start)));
+    }
+    for line in path.toml.lines().filter(|line| line.starts_with(NARROWING)) {
+        let start = line.split_once(" = \"").and_then(|(key, value)| {
+            let micros: f64 = value.strip_suffix("us\"")?.parse().ok()?;
+            Some((key, micros / 1e6))
+        });
+        let (key, start) = start.expect("the MTU shrinks at a number of microseconds");
+        keys.push(format!("wired.{key}={}", micros(start + shift)));
+    }
+    if path.begins_later {
+        let start = LATEST_BEGINNING * share(3);
+        keys.push(format!("flow.1.start={}", micros(start)));
+    }
+    keys
+}
+
+/// What is counted, and the time of a transfer, as means.
+fn mean(runs: &[Figures]) -> Figures {
+    Figures {
+        completion: runs.iter().map(|run| run.completion).sum::<f64>() / runs.len() as f64,
+        ..Figures::together(runs)
+    }
+}
+
+/// What `flag` is about: more is worse.
+fn badness(path: &Path, flag: Flag, figures: &Figures) -> f64 {
+    match (flag, path.work) {
+        (Flag::Retx, _) => figures.repeated_share(),
+        (Flag::Acks, _) => figures.acks_per_byte(),
+        (Flag::Rto, _) => figures.timeouts,
+        (_, Work::Transfer) => figures.completion,
+        (_, Work::Bulk) => -figures.goodput,
+        (_, Work::Requests) => -figures.answers,
+        (_, Work::Video) => figures.still,
+    }
+}
+
+fn told(path: &Path, flag: Flag, figures: &Figures) -> String {
+    match (flag, path.work) {
+        (Flag::Retx, _) => format!("{:.1} % again", 100.0 * figures.repeated_share()),
+        (Flag::Acks, _) => format!("{:.0} ACKs per MB", 1e6 * figures.acks_per_byte()),
+        (Flag::Rto, _) => format!("{:.1} timeouts", figures.timeouts),
+        (_, Work::Transfer) => format!("{:.2} s", figures.completion),
+        (_, Work::Bulk) => format!("{:.2} Mbit/s", figures.goodput / 1e6),
+        (_, Work::Requests) => format!("{:.0} answers", figures.answers),
+        (_, Work::Video) => format!("{:.2} of the time still", figures.still),
+    }
+}
