@@ -11,13 +11,15 @@ use core::ops::Range;
 use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
 
+use crate::send::packet_number::PacketNumber;
+
 /// Part of the stream that holds everything some numbers carried.
 #[derive(Debug)]
 struct Span {
     /// Where it ends.
     end: StreamOffset,
     /// The numbers.
-    numbers: Range<u64>,
+    numbers: Range<PacketNumber>,
     /// It waits to be looked at.
     touched: bool,
 }
@@ -38,7 +40,7 @@ impl Carried {
     }
 
     /// What the missing among `numbers` carried is all in `span`, which lies above the spans known.
-    pub(super) fn add(&mut self, span: Range<StreamOffset>, numbers: Range<u64>) {
+    pub(super) fn add(&mut self, span: Range<StreamOffset>, numbers: Range<PacketNumber>) {
         self.touched.push(span.start);
         let known = Span {
             end: span.end,
@@ -82,7 +84,7 @@ impl Carried {
         &mut self,
         position: StreamOffset,
         ahead: &RangeSet<StreamOffset>,
-        mut each: impl FnMut(Range<u64>),
+        mut each: impl FnMut(Range<PacketNumber>),
     ) {
         while let Some(start) = self.touched.pop() {
             let Some(span) = self.spans.get_mut(&start) else {
@@ -98,7 +100,7 @@ impl Carried {
 
     /// What `number` carried is in here, if that is known.
     #[cfg(test)]
-    pub(super) fn of(&self, number: u64) -> Option<Range<StreamOffset>> {
+    pub(super) fn of(&self, number: PacketNumber) -> Option<Range<StreamOffset>> {
         let holds = |(_, span): &(&StreamOffset, &Span)| span.numbers.contains(&number);
         let (start, span) = self.spans.iter().find(holds)?;
         Some(*start..span.end)
@@ -115,7 +117,7 @@ mod tests {
         for n in 0..1_000 {
             carried.add(
                 StreamOffset::range(20 * n + 10..20 * n + 20),
-                2 * n + 1..2 * n + 2,
+                PacketNumber(2 * n + 1).run(1),
             );
             ahead.insert(StreamOffset::range(20 * n + 20..20 * n + 30));
         }
@@ -131,16 +133,19 @@ mod tests {
         let mut came = Vec::new();
         carried.complete(StreamOffset(10), &ahead, |numbers| came.push(numbers.start));
         came.sort_unstable();
-        assert_eq!(came, [21, 501]);
+        assert_eq!(came, [21, 501].map(PacketNumber));
         assert!(carried.touched.is_empty());
         carried.forget_below(StreamOffset(10_000));
         assert_eq!(carried.len(), 500);
-        assert_eq!(carried.of(1_001), Some(StreamOffset::range(10_010..10_020)));
+        assert_eq!(
+            carried.of(PacketNumber(1_001)),
+            Some(StreamOffset::range(10_010..10_020))
+        );
         // Half of it is below what is here by now.
         carried.on_data(&StreamOffset::range(10_015..10_020));
         ahead.insert(StreamOffset::range(10_015..10_020));
         carried.complete(StreamOffset(10_015), &ahead, |numbers| {
-            assert_eq!(numbers, 1_001..1_002)
+            assert_eq!(numbers, PacketNumber(1_001).run(1))
         });
         assert_eq!(carried.len(), 499);
     }

@@ -12,11 +12,13 @@ use core::ops::Range;
 
 use tack_base::StreamOffset;
 
+use crate::send::packet_number::PacketNumber;
+
 /// Where new data had got to.
 #[derive(Debug)]
 pub(super) struct Frontier {
     /// The number after the anchor's.
-    next: u64,
+    next: PacketNumber,
     /// Nothing beyond this stream position left before that number.
     end: StreamOffset,
     /// End of the newest data received.
@@ -33,7 +35,7 @@ impl Frontier {
     /// Nothing was sent; the stream begins at position 1.
     pub(super) const fn new() -> Self {
         Self {
-            next: 0,
+            next: PacketNumber(0),
             end: StreamOffset::FIRST_BYTE,
             newest_end: StreamOffset::FIRST_BYTE,
             needed: 0,
@@ -43,7 +45,7 @@ impl Frontier {
     }
 
     /// Data up to `end` left before `number`.
-    pub(super) const fn resuming(number: u64, end: StreamOffset) -> Self {
+    pub(super) const fn resuming(number: PacketNumber, end: StreamOffset) -> Self {
         Self {
             next: number,
             end,
@@ -53,7 +55,7 @@ impl Frontier {
     }
 
     /// The first number after the anchor.
-    pub(super) const fn next(&self) -> u64 {
+    pub(super) const fn next(&self) -> PacketNumber {
         self.next
     }
 
@@ -83,7 +85,7 @@ impl Frontier {
     /// are not accounted for. `None`: it may have left before.
     pub(super) fn on_data(
         &mut self,
-        number: u64,
+        number: PacketNumber,
         data: &Range<StreamOffset>,
         missing: u64,
     ) -> Option<New> {
@@ -97,7 +99,7 @@ impl Frontier {
         } else {
             return None;
         };
-        self.next = number + 1;
+        self.next = number.next();
         self.end = data.end;
         self.needed = 0;
         self.reach = StreamOffset::SYN;

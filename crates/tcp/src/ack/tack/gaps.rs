@@ -22,6 +22,7 @@ use super::carried::Carried;
 use super::frontier::{Frontier, New};
 use super::report_order::{GapReports, ReportOrder};
 use crate::ack::Settle;
+use crate::send::packet_number::PacketNumber;
 
 /// Gaps remembered however small the window is: some applications send small messages.
 const FEW_GAPS: u64 = 128;
@@ -40,7 +41,7 @@ const LOSS_WINDOW: u64 = 4096;
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Gap {
     /// The number after its last one.
-    end: u64,
+    end: PacketNumber,
     /// When it was noticed.
     since: Instant,
     /// Once everything below this stream position is here, the gap no longer matters.
@@ -64,16 +65,16 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct Gaps {
     /// The next number if nothing is skipped.
-    next: u64,
+    next: PacketNumber,
     /// When the largest one arrived.
     largest_at: Instant,
     frontier: Frontier,
     /// How many numbers skipped since the frontier's anchor are not accounted for.
     missing: u64,
     /// By their first numbers. Their limits ascend with them.
-    gaps: BTreeMap<u64, Gap>,
+    gaps: BTreeMap<PacketNumber, Gap>,
     /// Gaps below this number are lost, the others not settled yet.
-    settled: u64,
+    settled: PacketNumber,
     /// The order in which the lost ones are reported.
     order: ReportOrder,
     carried: Carried,
@@ -92,12 +93,12 @@ impl Gaps {
     /// Nothing received; numbers begin at zero.
     pub(super) fn new(settle: Settle) -> Self {
         Self {
-            next: 0,
+            next: PacketNumber(0),
             largest_at: Instant::ZERO,
             frontier: Frontier::new(),
             missing: 0,
             gaps: BTreeMap::new(),
-            settled: 0,
+            settled: PacketNumber(0),
             order: ReportOrder::default(),
             carried: Carried::default(),
             settle,
@@ -113,9 +114,10 @@ impl Gaps {
     /// Numbers begin again with `number`; `highest` ends the data received so far. What is known of
     /// numbers before is void.
     pub(super) fn restart(&mut self, number: u32, highest: StreamOffset) {
+        let number = PacketNumber(number.into());
         *self = Self {
-            next: number.into(),
-            frontier: Frontier::resuming(number.into(), highest),
+            next: number,
+            frontier: Frontier::resuming(number, highest),
             received_packets: self.received_packets,
             lost_packets: self.lost_packets,
             ..Self::new(self.settle)
@@ -123,8 +125,8 @@ impl Gaps {
     }
 
     /// Largest number received.
-    pub(super) fn largest(&self) -> Option<u64> {
-        self.next.checked_sub(1)
+    pub(super) fn largest(&self) -> Option<PacketNumber> {
+        self.next.back(1)
     }
 
     /// When it arrived.
@@ -134,7 +136,7 @@ impl Gaps {
 
     /// Bytes of heap held, about: gaps, and their order.
     pub(super) fn memory(&self) -> usize {
-        self.gaps.len() * 2 * size_of::<(u64, Gap)>()
+        self.gaps.len() * 2 * size_of::<(PacketNumber, Gap)>()
     }
 
     /// Share of packets lost, 0 to 1.
@@ -157,8 +159,7 @@ impl Gaps {
         mss: u64,
         window: u64,
     ) -> Arrival {
-        let delta = i64::from(number.wrapping_sub(self.next as u32) as i32);
-        let Some(number) = self.next.checked_add_signed(delta) else {
+        let Some(number) = self.next.nearest(number) else {
             return Arrival::Seen;
         };
         if number > self.next + MAX_JUMP {
@@ -182,7 +183,7 @@ impl Gaps {
                     self.open(self.next..number, arrived, limit);
                 }
             }
-            self.next = number + 1;
+            self.next = number.next();
             self.largest_at = arrived;
             self.note_data(number, &data, most);
             return Arrival::Ahead;
@@ -203,7 +204,7 @@ impl Gaps {
         self.carried.on_data(data);
     }
 
-    fn open(&mut self, numbers: Range<u64>, since: Instant, limit: StreamOffset) {
+    fn open(&mut self, numbers: Range<PacketNumber>, since: Instant, limit: StreamOffset) {
         // An older gap may matter longer than its numbers alone would have it. That keeps limits in
         // the order of numbers.
         let before = self
@@ -220,7 +221,12 @@ impl Gaps {
     }
 
     /// Data arrived under `number`, the largest so far.
-    fn note_data(&mut self, number: u64, data: &Range<StreamOffset>, most: impl FnOnce() -> usize) {
+    fn note_data(
+        &mut self,
+        number: PacketNumber,
+        data: &Range<StreamOffset>,
+        most: impl FnOnce() -> usize,
+    ) {
         let after = self.frontier.next();
         let Some(new) = self.frontier.on_data(number, data, self.missing) else {
             return;
@@ -245,14 +251,15 @@ impl Gaps {
 
     /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left
     /// of it stays one gap, its older part forgotten, when there are too many.
-    fn remove(&mut self, number: u64, full: bool) -> Option<Instant> {
+    fn remove(&mut self, number: PacketNumber, full: bool) -> Option<Instant> {
         let (&start, gap) = self.gaps.range_mut(..=number).next_back()?;
         if gap.end <= number {
             return None;
         }
         let rest = gap.clone();
         let is_lost = start < self.settled;
-        let keeps_after = number + 1 < rest.end;
+        let after = number.next();
+        let keeps_after = after < rest.end;
         if start < number && !(full && keeps_after) {
             gap.end = number;
         } else {
@@ -270,9 +277,9 @@ impl Gaps {
         let since = rest.since;
         if keeps_after {
             if is_lost {
-                self.order.add(number + 1, rest.reported);
+                self.order.add(after, rest.reported);
             }
-            self.gaps.insert(number + 1, rest);
+            self.gaps.insert(after, rest);
         }
         Some(since)
     }
@@ -322,7 +329,7 @@ impl Gaps {
     }
 
     #[inline]
-    fn first_waiting(&self) -> Option<(&u64, &Gap)> {
+    fn first_waiting(&self) -> Option<(&PacketNumber, &Gap)> {
         self.gaps.range(self.settled..).next()
     }
 
@@ -386,7 +393,7 @@ impl Gaps {
         wanted: u64,
         now: Instant,
         round: Duration,
-        mut write: impl FnMut(Range<u64>) -> bool,
+        mut write: impl FnMut(Range<PacketNumber>) -> bool,
     ) {
         let due = self.order.take_due(wanted, now);
         for &start in &due {
@@ -413,8 +420,8 @@ impl Gaps {
     }
 
     /// The newest lost gap, as the numbers received before and after it.
-    pub(super) fn newest_lost(&self) -> Option<(u64, u64)> {
+    pub(super) fn newest_lost(&self) -> Option<(PacketNumber, PacketNumber)> {
         let (start, gap) = self.gaps.range(..self.settled).next_back()?;
-        Some((start.checked_sub(1)?, gap.end))
+        Some((start.back(1)?, gap.end))
     }
 }

@@ -155,7 +155,7 @@ impl Hearing {
         let Mode::Probe { first, since } = &mut self.mode else {
             return;
         };
-        let left = context.log.next_number().0 - first.0;
+        let left = context.log.next_number() - *first;
         if left == 0 {
             return;
         }

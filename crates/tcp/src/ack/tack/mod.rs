@@ -330,7 +330,7 @@ impl FeedbackWriter for TackPolicy {
     fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
         let largest = self.gaps.largest().filter(|_| self.fallback.is_none());
         let outdated = largest.is_some_and(|largest| {
-            let behind = (largest as u32).wrapping_sub(stamp.number);
+            let behind = largest.low().wrapping_sub(stamp.number);
             let behind = u64::from(behind);
             // The comparison spares almost every segment the division.
             (OUTDATED.start..1 << 31).contains(&behind)

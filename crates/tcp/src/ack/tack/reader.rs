@@ -176,24 +176,22 @@ impl TackReader {
         context: &ReadContext<'_>,
         low: u32,
     ) -> Result<Option<PacketNumber>, InvalidFeedback> {
-        let next = context.log.next_number().0;
-        if next == 0 || low == u32::MAX && next < u64::from(u32::MAX) {
+        let next = context.log.next_number();
+        let newest = next.back(1);
+        let Some(newest) = newest.filter(|_| low != u32::MAX || next.0 >= u64::from(u32::MAX))
+        else {
             // Nothing received yet.
             return if low == u32::MAX {
                 Ok(None)
             } else {
                 Err(InvalidFeedback)
             };
-        }
-        let newest = next - 1;
-        let back = (newest as u32).wrapping_sub(low);
+        };
+        let back = newest.low().wrapping_sub(low);
         if back > u32::MAX / 2 {
             return Err(InvalidFeedback);
         }
-        newest
-            .checked_sub(u64::from(back))
-            .map(|number| Some(PacketNumber(number)))
-            .ok_or(InvalidFeedback)
+        newest.back(back.into()).map(Some).ok_or(InvalidFeedback)
     }
 
     fn read_lists(

@@ -8,6 +8,7 @@ use tack_wire::tack::{LossReport, Report, ReportKind};
 
 use super::TackPolicy;
 use crate::ack::policy::{AckReason, ReportContext};
+use crate::send::packet_number::PacketNumber;
 
 impl TackPolicy {
     /// The report for an acknowledgement that leaves now, and how many bytes of `lists` it filled.
@@ -31,7 +32,7 @@ impl TackPolicy {
         self.next_report = number.wrapping_add(1);
         let micros = |duration: Duration| u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
         let loss_rate = (self.gaps.loss_rate() * 65_535.0) as u16;
-        let largest = self.gaps.largest().unwrap_or(u64::MAX) as u32;
+        let largest = self.gaps.largest().map_or(u32::MAX, PacketNumber::low);
         let largest_delay = micros(now.saturating_since(self.gaps.largest_at()));
         let above = u32::try_from(context.ahead.positions()).unwrap_or(u32::MAX);
         let newest_gap = self.gaps.newest_lost();
@@ -50,8 +51,8 @@ impl TackPolicy {
                     largest,
                     largest_delay,
                     above,
-                    before_gap: before as u32,
-                    after_gap: after as u32,
+                    before_gap: before.low(),
+                    after_gap: after.low(),
                 }),
                 len,
             ));

@@ -12,6 +12,8 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
+use crate::send::packet_number::PacketNumber;
+
 /// Gaps that a report names at most: no more fit, however close they are.
 const MOST: usize = 700;
 /// Longest interval between two times that an open gap is reported.
@@ -55,9 +57,9 @@ impl GapReports {
 /// The order of the lost gaps, each known by its first number.
 #[derive(Debug, Default)]
 pub(super) struct ReportOrder {
-    due: BTreeSet<(Instant, u64)>,
+    due: BTreeSet<(Instant, PacketNumber)>,
     /// Kept so that reporting allocates nothing.
-    chosen: Vec<u64>,
+    chosen: Vec<PacketNumber>,
 }
 
 impl ReportOrder {
@@ -74,19 +76,19 @@ impl ReportOrder {
     }
 
     /// The gap from `number` on is lost.
-    pub(super) fn add(&mut self, number: u64, reported: GapReports) {
+    pub(super) fn add(&mut self, number: PacketNumber, reported: GapReports) {
         self.due.insert((reported.due, number));
     }
 
     /// The gap from `number` on is not lost any more.
-    pub(super) fn remove(&mut self, number: u64, reported: GapReports) {
+    pub(super) fn remove(&mut self, number: PacketNumber, reported: GapReports) {
         self.due.remove(&(reported.due, number));
     }
 
     /// The gap from `number` on was reported. Returns what is to be remembered of that.
     pub(super) fn report(
         &mut self,
-        number: u64,
+        number: PacketNumber,
         reported: GapReports,
         now: Instant,
         round: Duration,
@@ -98,7 +100,7 @@ impl ReportOrder {
     }
 
     /// The first numbers of at most `wanted` gaps that are due, ascending. To be given back.
-    pub(super) fn take_due(&mut self, wanted: u64, now: Instant) -> Vec<u64> {
+    pub(super) fn take_due(&mut self, wanted: u64, now: Instant) -> Vec<PacketNumber> {
         let wanted = usize::try_from(wanted).unwrap_or(MOST).min(MOST);
         let mut chosen = core::mem::take(&mut self.chosen);
         chosen.clear();
@@ -109,7 +111,7 @@ impl ReportOrder {
     }
 
     /// Takes back what was lent, to be used for the next report.
-    pub(super) fn give_back(&mut self, chosen: Vec<u64>) {
+    pub(super) fn give_back(&mut self, chosen: Vec<PacketNumber>) {
         self.chosen = chosen;
     }
 }
@@ -130,10 +132,11 @@ mod tests {
         reported: &mut [GapReports],
         wanted: u64,
         now: Instant,
-    ) -> Vec<u64> {
+    ) -> Vec<PacketNumber> {
         let chosen = order.take_due(wanted, now);
         for &number in &chosen {
-            reported[number as usize] = order.report(number, reported[number as usize], now, ROUND);
+            let gap = &mut reported[number.0 as usize];
+            *gap = order.report(number, *gap, now, ROUND);
         }
         chosen
     }
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn a_gap_is_told_often_for_a_round_trip_and_then_at_growing_intervals() {
         let (mut order, mut reported) = (ReportOrder::default(), [GapReports::NEVER]);
-        order.add(0, reported[0]);
+        order.add(PacketNumber(0), reported[0]);
         assert!(order.is_any_unreported());
         let times: Vec<u64> = (0..20_000_u64)
             .step_by(10)
@@ -165,14 +168,14 @@ mod tests {
         let (mut order, mut reported) =
             (ReportOrder::default(), [GapReports::NEVER; GAPS as usize]);
         for number in 0..GAPS {
-            order.add(number, GapReports::NEVER);
+            order.add(PacketNumber(number), GapReports::NEVER);
         }
         let mut times = [0; GAPS as usize];
         for round in 0..GAPS / 4 {
             let chosen = report(&mut order, &mut reported, 4, at(1 + round));
             assert!(chosen.is_sorted() && chosen.len() == 4);
             for number in chosen {
-                times[number as usize] += 1;
+                times[number.0 as usize] += 1;
             }
         }
         assert!(times.iter().all(|times| *times == 1));
@@ -181,7 +184,7 @@ mod tests {
             MOST
         );
         for number in 0..GAPS {
-            order.remove(number, reported[number as usize]);
+            order.remove(PacketNumber(number), reported[number as usize]);
         }
         assert!(order.is_empty());
     }

@@ -14,7 +14,7 @@ const WINDOW: u64 = 1 << 30;
 /// The lost gaps, each as its first number and the one after its last.
 fn lost(gaps: &Gaps) -> Vec<(u64, u64)> {
     let below = gaps.gaps.range(..gaps.settled);
-    below.map(|(start, gap)| (*start, gap.end)).collect()
+    below.map(|(start, gap)| (start.0, gap.end.0)).collect()
 }
 
 fn at(millis: u64) -> Instant {
@@ -34,7 +34,7 @@ fn without_reordering_a_gap_is_lost_at_once() {
     );
     assert!(gaps.settle(at(1), RTT));
     assert_eq!(lost(&gaps), [(1, 3)]);
-    assert_eq!(gaps.newest_lost(), Some((0, 3)));
+    assert_eq!(gaps.newest_lost(), Some((PacketNumber(0), PacketNumber(3))));
 }
 
 #[test]
@@ -130,7 +130,10 @@ fn the_newest_data_received_may_have_left_before() {
     // Nothing is left that could make new data doubtful.
     gaps.on_number(at(4), 6, StreamOffset::range(4001..5001), 1000, WINDOW);
     gaps.on_number(at(4), 8, StreamOffset::range(6001..7001), 1000, WINDOW);
-    assert_eq!(gaps.carried.of(7), Some(StreamOffset::range(5001..6001)));
+    assert_eq!(
+        gaps.carried.of(PacketNumber(7)),
+        Some(StreamOffset::range(5001..6001))
+    );
 }
 
 /// A sender of segments of random sizes that repairs, in random order, what a path drops in bursts,
@@ -187,10 +190,10 @@ fn a_gap_is_not_taken_for_less_than_it_carried() {
             }
             gaps.settle(at(u64::from(number)), RTT);
             for (start, gap) in gaps.gaps.range(..gaps.settled) {
-                for number in *start..gap.end {
+                for number in start.0..gap.end.0 {
                     let truth = &carried[number as usize];
                     assert!(truth.end <= gap.limit, "seed {seed}, {gap:?}, {truth:?}");
-                    if let Some(carried) = gaps.carried.of(number) {
+                    if let Some(carried) = gaps.carried.of(PacketNumber(number)) {
                         known += 1;
                         assert!(carried.start <= truth.start && truth.end <= carried.end);
                     }
@@ -237,9 +240,10 @@ fn numbers_wrap_and_floods_are_bounded() {
         );
     }
     assert_eq!(gaps.gaps.len() as u64, (1 << 20) / BYTES_PER_GAP + 1);
-    gaps.next = u64::from(u32::MAX) + 1;
+    let beyond = PacketNumber(1 << 32);
+    gaps.next = beyond;
     let next = gaps.on_number(at(2), 0, StreamOffset::range(5..5 + 1000), 1000, window);
-    assert_eq!((next, gaps.largest()), (Arrival::Ahead, Some(1 << 32)));
+    assert_eq!((next, gaps.largest()), (Arrival::Ahead, Some(beyond)));
 }
 
 /// A number that comes late may be the newest data so far.
@@ -341,8 +345,8 @@ fn behaves_like_a_list_of_missing_numbers() {
                 _ => {
                     let mut last = 0;
                     gaps.report(3, at(now), RTT, |numbers| {
-                        assert!(numbers.start >= last && numbers.end <= next);
-                        last = numbers.end;
+                        assert!(numbers.start.0 >= last && numbers.end.0 <= next);
+                        last = numbers.end.0;
                         true
                     });
                 }
@@ -352,7 +356,7 @@ fn behaves_like_a_list_of_missing_numbers() {
             let mut open: Vec<u64> = gaps
                 .gaps
                 .iter()
-                .flat_map(|(start, gap)| *start..gap.end)
+                .flat_map(|(start, gap)| start.0..gap.end.0)
                 .collect();
             // A gap that lies on both sides of the position is still whole.
             open.retain(|number| 1 + 1000 * number >= position);
@@ -373,7 +377,7 @@ fn behaves_like_a_list_of_missing_numbers() {
             let counted: u64 = gaps
                 .gaps
                 .range(since..)
-                .map(|(start, gap)| gap.end - start)
+                .map(|(start, gap)| gap.end - *start)
                 .sum();
             assert_eq!(gaps.missing, counted, "seed {seed}");
         }
