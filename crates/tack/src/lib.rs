@@ -160,7 +160,7 @@ pub use tack_tcp::ConnectError as PortError;
 pub use tack_tcp::config::{AccurateEcn, Audits, KeepAlive};
 pub use tack_tcp::{
     AckKind, AckPolicy, AckPolicyFactory, Algorithm, CloseReason, Config, CongestionController,
-    ConnectionId, ControllerFactory, Incoming, LossCounts, LossSign, Stats, Verdict,
+    ConnectionId, ControllerFactory, Incoming, LossCounts, LossSign, PacketNumber, Stats, Verdict,
 };
 
 /// What connections do and why, event by event, for a [`Monitor`] that wants it.

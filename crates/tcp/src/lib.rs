@@ -46,6 +46,7 @@ pub use endpoint::{
     SynFilter, Tuple, Verdict,
 };
 pub use send::loss_sign::{LossCounts, LossSign};
+pub use send::packet_number::PacketNumber;
 pub use stats::Stats;
 pub use tack_base::StreamOffset;
 pub use transmit::{Batch, Transmit};

@@ -11,6 +11,7 @@ use core::time::Duration;
 use tack_base::{Instant, Rate, StreamOffset};
 
 use crate::send::loss_sign::LossSign;
+use crate::send::packet_number::PacketNumber;
 
 /// Most events kept between two polls.
 const CAPACITY: usize = 4096;
@@ -58,7 +59,7 @@ pub enum Traced {
         /// Where they end.
         end: StreamOffset,
         /// The number of their last transmission.
-        number: u64,
+        number: PacketNumber,
         /// What told that they are.
         sign: LossSign,
     },
@@ -66,7 +67,7 @@ pub enum Traced {
     SegmentSent {
         /// Of the transmission: larger than those before. A number may be missing, of a segment
         /// that was kept back or had no payload.
-        number: u64,
+        number: PacketNumber,
         /// Where it begins in the stream.
         start: StreamOffset,
         /// Where its payload ends.

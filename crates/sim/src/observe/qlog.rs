@@ -142,7 +142,7 @@ fn describe(what: &Traced) -> (&'static str, Value) {
             again,
         } => (
             "transport:packet_sent",
-            json!({"number": number, "offset": start.0, "length": *end - *start, "retransmission": again}),
+            json!({"number": number.0, "offset": start.0, "length": *end - *start, "retransmission": again}),
         ),
         Traced::SegmentReceived { start, end, .. } => (
             "transport:packet_received",

@@ -112,7 +112,7 @@ impl Connection {
             self.telemetry.trace.add(now, || Traced::Lost {
                 start,
                 end,
-                number: number.0,
+                number,
                 sign,
             });
         }

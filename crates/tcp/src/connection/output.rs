@@ -148,7 +148,7 @@ impl Connection {
             self.telemetry
                 .trace
                 .add_segment(now, || Traced::SegmentSent {
-                    number: log.newest_number().0,
+                    number: log.newest_number(),
                     start: range.start,
                     end: range.start + payload,
                     again: retransmission,

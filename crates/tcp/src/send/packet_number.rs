@@ -5,7 +5,7 @@ use core::ops::{Add, Range, Sub};
 /// Number of a transmission: zero for the first one. Not a stream position. The sender counts its
 /// own, the receiver those of its peer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
-pub(crate) struct PacketNumber(pub(crate) u64);
+pub struct PacketNumber(pub u64);
 
 impl PacketNumber {
     /// The number of the next transmission.

@@ -11,8 +11,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tack::LossSign;
 use tack::trace::{AckReceived, TraceEvent, Traced};
+use tack::{LossSign, PacketNumber};
 use tack_base::{Rate, StreamOffset};
 use tack_sim::observe::ack_sent;
 
@@ -33,7 +33,7 @@ pub(super) struct Sequence<W: Write> {
     error: Option<io::Error>,
     /// Segments that are not acknowledged, by where they begin: where they end, and the number of
     /// their last transmission.
-    unacknowledged: BTreeMap<StreamOffset, (StreamOffset, u64)>,
+    unacknowledged: BTreeMap<StreamOffset, (StreamOffset, PacketNumber)>,
     /// Time of the latest event, in nanoseconds.
     latest: u64,
     /// Acknowledgements that arrived.
@@ -91,7 +91,7 @@ impl<W: Write> Sequence<W> {
                 number, start, end, ..
             } => {
                 self.unacknowledged.insert(*start, (*end, *number));
-                self.packet(at, "packet_sent", *number, (*start, *end));
+                self.packet(at, "packet_sent", number.0, (*start, *end));
             }
             Traced::SegmentReceived { number, start, end } => {
                 // A peer without TACK does not tell: then positions are as good, and as unique.
@@ -105,7 +105,7 @@ impl<W: Write> Sequence<W> {
                 sign,
             } => {
                 let mut data = json!({
-                    "header": {"packet_type": "1RTT", "packet_number": number},
+                    "header": {"packet_type": "1RTT", "packet_number": number.0},
                     "frames": [frame(*start, *end)],
                     "tack": {"detector": sign.name()},
                 });
@@ -218,7 +218,7 @@ impl<W: Write> Sequence<W> {
         while let Some(first) = self.unacknowledged.first_entry()
             && first.get().0 <= position
         {
-            numbers.push(first.remove().1);
+            numbers.push(first.remove().1.0);
         }
         numbers.sort_unstable();
         let mut ranges: Vec<[u64; 2]> = Vec::new();
@@ -323,7 +323,7 @@ mod tests {
 
     fn sent(number: u64, start: u64) -> Traced {
         Traced::SegmentSent {
-            number,
+            number: PacketNumber(number),
             start: StreamOffset(start),
             end: StreamOffset(start + 100),
             again: false,
@@ -351,7 +351,7 @@ mod tests {
         let lost = Traced::Lost {
             start: StreamOffset(1),
             end: StreamOffset(101),
-            number: 0,
+            number: PacketNumber(0),
             sign: LossSign::Rack,
         };
         let records = records(&[
