@@ -8,6 +8,7 @@
 
 mod arrival_rate;
 mod awaited;
+mod back_queue;
 mod blocks;
 mod burst;
 mod carried;

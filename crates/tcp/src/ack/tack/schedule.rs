@@ -8,6 +8,7 @@ use tack_base::{Instant, Rate};
 use tack_wire::tack::Sync;
 
 use super::awaited::Awaited;
+use super::back_queue::BackQueue;
 use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
@@ -22,16 +23,6 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 pub(super) const BASE_GAPS: u64 = 4;
 /// How long a delivery rate once reached shows what the sender could use.
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
-/// Longest time in queues that a report is not repeated for, whatever the sender says.
-const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
-/// How long it is remembered that acknowledgements waited in a queue on their way.
-const BACK_QUEUE_MEMORY: Duration = Duration::from_secs(10);
-/// Reports in that queue at most, where the queue is theirs, …
-const WAITING_REPORTS: u64 = 8;
-/// … and where acknowledgements get lost, as in a queue that is too short for so many.
-const WAITING_REPORTS_OF_FEW: u64 = 3;
-/// The longest time between reports on account of that queue.
-const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
@@ -89,16 +80,7 @@ pub(super) struct Schedule {
     rtt_min: Duration,
     /// RTTmin/beta.
     time_period: Nanos,
-    /// By how much the round trip, as the sender said, is longer now than two without queues.
-    queueing: Duration,
-    /// Until when it counts that acknowledgements waited in a queue on their way.
-    sparse_to: Instant,
-    /// The same of a queue longer than RTTmin, …
-    clogged_to: Instant,
-    /// … and the time between reports with which a few of them are in it.
-    clogged_interval: Nanos,
-    /// When all reports of losses that left would have left, had there been one in each period.
-    losses_told_to: Instant,
+    back_queue: BackQueue,
     /// The sender says that it still probes for capacity.
     startup: bool,
     growth: Growth,
@@ -138,11 +120,7 @@ impl Schedule {
         Self {
             rtt_min: INITIAL_RTT,
             time_period: Nanos::from(INITIAL_RTT) / u64::from(params.beta),
-            queueing: Duration::ZERO,
-            sparse_to: Instant::ZERO,
-            clogged_to: Instant::ZERO,
-            clogged_interval: Nanos::ZERO,
-            losses_told_to: Instant::ZERO,
+            back_queue: BackQueue::default(),
             startup: true,
             growth: Growth {
                 rate: Rate::ZERO,
@@ -195,7 +173,7 @@ impl Schedule {
     fn shortest_interval(&self) -> Nanos {
         self.offered
             .map_or(self.time_period, |offered| offered.period(self.time_period))
-            .max(self.clogged_interval)
+            .max(self.back_queue.clogged_interval())
     }
 
     /// Period in force: the longer of the shortest interval and the time that L segments take.
@@ -236,7 +214,9 @@ impl Schedule {
     /// report for four segments takes less room than plain acknowledgements for two each.
     fn wanted_segments(&self) -> u64 {
         let segments = u64::from(self.params.segments);
-        if self.pending_since >= self.sparse_to || self.shortest_interval() >= self.time_period {
+        if !self.back_queue.is_sparse(self.pending_since)
+            || self.shortest_interval() >= self.time_period
+        {
             return segments;
         }
         let arrive = self.rate.unwrap_or_default().bytes_in(self.time_period());
@@ -247,34 +227,22 @@ impl Schedule {
         }
     }
 
-    /// When a loss may be reported; `None` leaves it to periodic reports. Each is reported at once,
-    /// but where acknowledgements wait in a queue longer than RTTmin, and beta reports of losses
-    /// left at once, there is one in a period: more of them would only come later.
+    /// When a loss may be reported; `None` leaves it to periodic reports.
     pub(super) fn loss_report_at(&self, now: Instant) -> Option<Instant> {
-        if self.params.losses != LossReporting::AtOnce {
-            return None;
-        }
-        if !self.is_clogged(now) {
-            return Some(now);
-        }
-        let ahead = self.loss_period() * u32::from(self.params.beta - 1);
-        let told_to = self.losses_told_to.max(now + ahead);
-        Some(now + told_to.saturating_since(now + ahead))
+        (self.params.losses == LossReporting::AtOnce).then(|| {
+            self.back_queue
+                .loss_report_at(now, self.params.beta, self.time_period)
+        })
     }
 
     /// Acknowledgements have lately waited in a queue longer than RTTmin.
     pub(super) fn is_clogged(&self, now: Instant) -> bool {
-        now < self.clogged_to
+        self.back_queue.is_clogged(now)
     }
 
     /// A report of a loss leaves.
     pub(super) fn on_loss_report(&mut self, now: Instant) {
-        self.losses_told_to = self.losses_told_to.max(now) + self.loss_period();
-    }
-
-    /// The period in which there is one report of losses, where acknowledgements wait.
-    fn loss_period(&self) -> Duration {
-        self.time_period.max(self.clogged_interval).into()
+        self.back_queue.on_loss_report(now, self.time_period);
     }
 
     /// L in force, bytes.
@@ -335,23 +303,8 @@ impl Schedule {
         if sync.rtt_min > 0 {
             self.set_rtt_min(Duration::from_micros(sync.rtt_min.into()));
         }
-        let longer = sync.rtt.saturating_sub(sync.rtt_min);
-        let back = Duration::from_micros(longer.into()).saturating_sub(forward);
-        if back > self.time_period() {
-            self.sparse_to = now + BACK_QUEUE_MEMORY;
-        }
-        if back > self.rtt_min {
-            self.clogged_to = now + BACK_QUEUE_MEMORY;
-        }
-        let waiting = match sync.ack_loss_rate {
-            0 => WAITING_REPORTS,
-            _ => WAITING_REPORTS_OF_FEW,
-        };
-        // Whatever the sender says.
-        let few_wait = Nanos::from(back) / waiting;
-        self.clogged_interval = few_wait.min(LONGEST_INTERVAL);
-        let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
-        self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
+        self.back_queue
+            .on_sync(now, sync, forward, self.rtt_min, self.time_period);
     }
 
     // What is pending.
@@ -431,7 +384,7 @@ impl Schedule {
             let queueing = if unreported {
                 Duration::ZERO
             } else {
-                self.queueing
+                self.back_queue.queueing()
             };
             let wait = self
                 .repeats
@@ -448,7 +401,7 @@ impl Schedule {
             None => Instant::ZERO,
         };
         if enough {
-            let is_clogged = self.clogged_interval > self.time_period;
+            let is_clogged = self.back_queue.clogged_interval() > self.time_period;
             let at = if self.is_probed() && !is_clogged {
                 self.pending_since
             } else {
@@ -506,7 +459,7 @@ impl Schedule {
             let backed_off = match self.told_at {
                 Some(told) if self.repeats.is_unheard() => backed_off(
                     now.saturating_since(told),
-                    self.period(gaps) + self.queueing,
+                    self.period(gaps) + self.back_queue.queueing(),
                 ),
                 _ => 0,
             };

@@ -1,0 +1,121 @@
+//! The queue in which acknowledgements wait on their way to the sender, as far as its round trips
+//! show one, and how often reports leave on account of it.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+use tack_base::time::Nanos;
+use tack_wire::tack::Sync;
+
+/// Longest time in queues that a report is not repeated for, whatever the sender says.
+const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
+/// How long it is remembered that acknowledgements waited in a queue on their way.
+const MEMORY: Duration = Duration::from_secs(10);
+/// Reports in that queue at most, where the queue is theirs, …
+const WAITING_REPORTS: u64 = 8;
+/// … and where acknowledgements get lost, as in a queue that is too short for so many.
+const WAITING_REPORTS_OF_FEW: u64 = 3;
+/// The longest time between reports on account of that queue.
+const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);
+
+/// What is known of the queue.
+#[derive(Debug)]
+pub(super) struct BackQueue {
+    /// By how much the round trip, as the sender said, is longer now than two without queues.
+    queueing: Duration,
+    /// Until when it counts that acknowledgements waited in a queue on their way.
+    sparse_to: Instant,
+    /// The same of a queue longer than RTTmin, …
+    clogged_to: Instant,
+    /// … and the time between reports with which a few of them are in it.
+    clogged_interval: Nanos,
+    /// When all reports of losses that left would have left, had there been one in each period.
+    losses_told_to: Instant,
+}
+
+impl Default for BackQueue {
+    fn default() -> Self {
+        Self {
+            queueing: Duration::ZERO,
+            sparse_to: Instant::ZERO,
+            clogged_to: Instant::ZERO,
+            clogged_interval: Nanos::ZERO,
+            losses_told_to: Instant::ZERO,
+        }
+    }
+}
+
+impl BackQueue {
+    /// The sender said what it measures. `forward` is the time that segments spend in queues on
+    /// their way here: what its round trip is longer beyond that, acknowledgements spend on theirs.
+    pub(super) fn on_sync(
+        &mut self,
+        now: Instant,
+        sync: &Sync,
+        forward: Duration,
+        rtt_min: Duration,
+        time_period: Nanos,
+    ) {
+        let longer = sync.rtt.saturating_sub(sync.rtt_min);
+        let back = Duration::from_micros(longer.into()).saturating_sub(forward);
+        if back > Duration::from(time_period) {
+            self.sparse_to = now + MEMORY;
+        }
+        if back > rtt_min {
+            self.clogged_to = now + MEMORY;
+        }
+        let waiting = match sync.ack_loss_rate {
+            0 => WAITING_REPORTS,
+            _ => WAITING_REPORTS_OF_FEW,
+        };
+        // Whatever the sender says.
+        let few_wait = Nanos::from(back) / waiting;
+        self.clogged_interval = few_wait.min(LONGEST_INTERVAL);
+        let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
+        self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
+    }
+
+    /// By how much the round trip is longer now than two without queues.
+    pub(super) fn queueing(&self) -> Duration {
+        self.queueing
+    }
+
+    /// Acknowledgements had lately waited in a queue for longer than RTTmin/beta.
+    #[inline]
+    pub(super) fn is_sparse(&self, at: Instant) -> bool {
+        at < self.sparse_to
+    }
+
+    /// Acknowledgements have lately waited in a queue longer than RTTmin.
+    pub(super) fn is_clogged(&self, now: Instant) -> bool {
+        now < self.clogged_to
+    }
+
+    /// The time between reports with which a few of them are in the queue.
+    #[inline]
+    pub(super) fn clogged_interval(&self) -> Nanos {
+        self.clogged_interval
+    }
+
+    /// When a loss may be reported. Each is reported at once, but where acknowledgements wait in a
+    /// queue longer than RTTmin, and beta reports of losses left at once, there is one in a period:
+    /// more of them would only come later.
+    pub(super) fn loss_report_at(&self, now: Instant, beta: u8, time_period: Nanos) -> Instant {
+        if !self.is_clogged(now) {
+            return now;
+        }
+        let ahead = self.loss_period(time_period) * u32::from(beta - 1);
+        let told_to = self.losses_told_to.max(now + ahead);
+        now + told_to.saturating_since(now + ahead)
+    }
+
+    /// A report of a loss leaves.
+    pub(super) fn on_loss_report(&mut self, now: Instant, time_period: Nanos) {
+        self.losses_told_to = self.losses_told_to.max(now) + self.loss_period(time_period);
+    }
+
+    /// The period in which there is one report of losses, where acknowledgements wait.
+    fn loss_period(&self, time_period: Nanos) -> Duration {
+        time_period.max(self.clogged_interval).into()
+    }
+}
