@@ -1,7 +1,5 @@
 //! What follows from losses for the rest of the connection: timers, counters, audits and the trace.
 
-use core::ops::Range;
-
 use tack_base::{Instant, StreamOffset};
 
 use super::Connection;
@@ -108,12 +106,12 @@ impl Connection {
 
     /// Tells the trace what was marked lost since the last time.
     pub(super) fn trace_losses(&mut self, now: Instant) {
-        while let Some((Range { start, end }, number, sign)) = self.log.pop_newly_lost() {
+        while let Some(lost) = self.log.pop_newly_lost() {
             self.telemetry.trace.add(now, || Traced::Lost {
-                start,
-                end,
-                number,
-                sign,
+                start: lost.range.start,
+                end: lost.range.end,
+                number: lost.number,
+                sign: lost.sign,
             });
         }
     }

@@ -6,7 +6,7 @@ use core::ops::Range;
 use tack_base::{Instant, StreamOffset};
 
 use super::SentLog;
-use super::records::{Fate, FlightStart, SentSegment};
+use super::records::{Fate, FlightStart, NewlyLost, SentSegment};
 use crate::cc::SendToken;
 use crate::send::loss_sign::{LossCounts, LossSign};
 use crate::send::packet_number::PacketNumber;
@@ -20,7 +20,11 @@ impl SentLog {
         };
         self.count_loss(sign);
         if let Some(newly_lost) = &mut self.newly_lost {
-            newly_lost.push((range.clone(), number, sign));
+            newly_lost.push(NewlyLost {
+                range: range.clone(),
+                number,
+                sign,
+            });
         }
         range.end - range.start
     }
@@ -68,9 +72,7 @@ impl SentLog {
     }
 
     /// The last segment marked lost that was not taken yet.
-    pub(crate) fn pop_newly_lost(
-        &mut self,
-    ) -> Option<(Range<StreamOffset>, PacketNumber, LossSign)> {
+    pub(crate) fn pop_newly_lost(&mut self) -> Option<NewlyLost> {
         self.newly_lost.as_mut()?.pop()
     }
 

@@ -22,10 +22,10 @@ use tack_base::range_set::RangeSet;
 use tack_base::{Instant, StreamOffset};
 
 use crate::cc::SendToken;
-use crate::send::loss_sign::{LossCounts, LossSign};
+use crate::send::loss_sign::LossCounts;
 use crate::send::packet_number::PacketNumber;
 use outstanding::Outstanding;
-pub(crate) use records::{Delivered, FlightStart, Transmission};
+pub(crate) use records::{Delivered, FlightStart, NewlyLost, Transmission};
 use records::{Fate, SentSegment};
 
 /// The log of everything sent and not cumulatively acknowledged.
@@ -47,7 +47,7 @@ pub(crate) struct SentLog {
     /// Segments in the log that were retransmitted.
     retransmitted_segments: usize,
     /// What was marked lost and not taken yet, where anybody wants to know.
-    newly_lost: Option<Vec<(Range<StreamOffset>, PacketNumber, LossSign)>>,
+    newly_lost: Option<Vec<NewlyLost>>,
     /// Segments that were marked lost, by what told.
     losses: LossCounts,
     /// Kept so that reading blocks allocates nothing.

@@ -1,8 +1,11 @@
 //! The two kinds of record that the log keeps, and what it tells of them.
 
+use core::ops::Range;
+
 use tack_base::{Instant, StreamOffset};
 
 use crate::cc::SendToken;
+use crate::send::loss_sign::LossSign;
 use crate::send::packet_number::PacketNumber;
 
 /// One transmission of one segment.
@@ -25,11 +28,7 @@ pub(crate) struct Transmission {
 impl Transmission {
     /// One that left at `sent_at`, for tests of how it is reported.
     #[cfg(test)]
-    pub(crate) fn new(
-        range: core::ops::Range<StreamOffset>,
-        sent_at: Instant,
-        retransmission: bool,
-    ) -> Self {
+    pub(crate) fn new(range: Range<StreamOffset>, sent_at: Instant, retransmission: bool) -> Self {
         Self {
             start: range.start,
             end: range.end,
@@ -103,4 +102,15 @@ pub(crate) struct Delivered {
     pub(crate) retransmitted: bool,
     /// It had been marked lost and was not retransmitted since: an original arrived after all.
     pub(crate) was_lost: bool,
+}
+
+/// A segment that was marked lost.
+#[derive(Clone, Debug)]
+pub(crate) struct NewlyLost {
+    /// Sequence positions it carries.
+    pub(crate) range: Range<StreamOffset>,
+    /// Number of its newest transmission.
+    pub(crate) number: PacketNumber,
+    /// What told.
+    pub(crate) sign: LossSign,
 }
