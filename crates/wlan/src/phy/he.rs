@@ -1,5 +1,6 @@
 //! HE single user (802.11ax, §27): modes and airtime.
 
+use tack_base::time::nanos;
 use tack_base::{Duration, Rate};
 
 use super::mcs::{GuardInterval, LTFS, ModeError, Width, data_bits, rate};
@@ -78,9 +79,14 @@ impl HeMode {
         data_bits(subcarriers, self.mcs, self.streams)
     }
 
+    /// A symbol with its guard interval.
+    fn symbol(self) -> Duration {
+        Duration::from_nanos(12_800) + self.guard.duration()
+    }
+
     /// Data rate.
     pub fn rate(self) -> Rate {
-        rate(self.bits_per_symbol(), 12_800 + self.guard.nanos())
+        rate(self.bits_per_symbol(), self.symbol())
     }
 
     /// Preamble up to the end of HE-SIG-A: legacy preamble, RL-SIG, HE-SIG-A.
@@ -99,6 +105,6 @@ impl HeMode {
             (LEGACY_PREAMBLE + 4 + 8 + 4) * 1_000 + ltf * LTFS[usize::from(self.streams - 1)];
         let bits = SERVICE_BITS + 8 * psdu as u64;
         let symbols = bits.div_ceil(self.bits_per_symbol());
-        Duration::from_nanos(preamble + symbols * (12_800 + self.guard.nanos()))
+        Duration::from_nanos(preamble + symbols * nanos(self.symbol()))
     }
 }

@@ -3,7 +3,7 @@
 use tack_base::{Duration, Rate};
 
 use super::mcs::{
-    GuardInterval, LTFS, ModeError, Width, data_bits, is_high_throughput_guard, rate,
+    GuardInterval, LTFS, ModeError, Width, data_bits, is_high_throughput_guard, rate, symbol,
     symbols_duration,
 };
 use super::ofdm::{LEGACY_PREAMBLE, SERVICE_BITS, TAIL_BITS};
@@ -66,7 +66,7 @@ impl HtMode {
 
     /// Data rate.
     pub fn rate(self) -> Rate {
-        rate(self.bits_per_symbol(), 3_200 + self.guard.nanos())
+        rate(self.bits_per_symbol(), symbol(self.guard))
     }
 
     /// Preamble up to the end of HT-SIG: when a receiver knows what is coming.
@@ -80,6 +80,6 @@ impl HtMode {
         let encoders = if per_symbol > 1_080 { 2 } else { 1 };
         let bits = SERVICE_BITS + 8 * psdu as u64 + TAIL_BITS * encoders;
         let data = symbols_duration(bits.div_ceil(per_symbol), self.guard);
-        Duration::from_nanos(preamble * 1_000 + data)
+        Duration::from_micros(preamble) + data
     }
 }

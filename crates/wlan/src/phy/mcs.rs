@@ -1,7 +1,8 @@
 //! What the modes of HT, VHT and HE are made of: widths, guard intervals, modulation and coding of
 //! an MCS.
 
-use tack_base::Rate;
+use tack_base::time::nanos;
+use tack_base::{Duration, Rate};
 use thiserror::Error;
 
 use super::ofdm::OfdmRate;
@@ -51,14 +52,14 @@ impl GuardInterval {
     /// All intervals, shortest first.
     pub const ALL: [Self; 4] = [Self::Ns400, Self::Ns800, Self::Ns1600, Self::Ns3200];
 
-    /// Nanoseconds.
-    pub const fn nanos(self) -> u64 {
-        match self {
+    /// How long it lasts.
+    pub const fn duration(self) -> Duration {
+        Duration::from_nanos(match self {
             Self::Ns400 => 400,
             Self::Ns800 => 800,
             Self::Ns1600 => 1_600,
             Self::Ns3200 => 3_200,
-        }
+        })
     }
 }
 
@@ -91,17 +92,22 @@ pub(super) const fn data_bits(subcarriers: u64, mcs: u8, streams: u8) -> u64 {
     subcarriers * bits * streams as u64 * numerator / denominator
 }
 
-pub(super) fn rate(bits_per_symbol: u64, symbol_ns: u64) -> Rate {
-    Rate::from_bits_per_sec(bits_per_symbol * 1_000_000_000 / symbol_ns)
+pub(super) const fn rate(bits_per_symbol: u64, symbol: Duration) -> Rate {
+    Rate::from_bits_per_sec(bits_per_symbol * 1_000_000_000 / nanos(symbol))
+}
+
+/// An HT or VHT symbol: 3.2 µs and its guard interval.
+pub(super) fn symbol(guard: GuardInterval) -> Duration {
+    Duration::from_nanos(3_200) + guard.duration()
 }
 
 /// Duration of HT or VHT data: with the short guard interval, symbols of 3.6 µs padded to the 4 µs
 /// grid (§19.4.3, §21.4.3).
-pub(super) const fn symbols_duration(symbols: u64, guard: GuardInterval) -> u64 {
-    match guard {
+pub(super) const fn symbols_duration(symbols: u64, guard: GuardInterval) -> Duration {
+    Duration::from_nanos(match guard {
         GuardInterval::Ns400 => (symbols * 3_600).div_ceil(4_000) * 4_000,
         _ => symbols * 4_000,
-    }
+    })
 }
 
 pub(super) const fn is_high_throughput_guard(guard: GuardInterval) -> bool {

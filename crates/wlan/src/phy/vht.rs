@@ -4,7 +4,7 @@ use tack_base::{Duration, Rate};
 
 use super::mcs::{
     GuardInterval, LTFS, ModeError, Width, data_bits, is_high_throughput_guard, modulation, rate,
-    symbols_duration,
+    symbol, symbols_duration,
 };
 use super::ofdm::{LEGACY_PREAMBLE, SERVICE_BITS, TAIL_BITS};
 
@@ -125,7 +125,7 @@ impl VhtMode {
 
     /// Data rate.
     pub fn rate(self) -> Rate {
-        rate(self.bits_per_symbol(), 3_200 + self.guard.nanos())
+        rate(self.bits_per_symbol(), symbol(self.guard))
     }
 
     /// Preamble up to the end of VHT-SIG-A.
@@ -140,6 +140,6 @@ impl VhtMode {
         let preamble = LEGACY_PREAMBLE + 8 + 4 + 4 * LTFS[usize::from(self.streams - 1)] + sig_b;
         let bits = SERVICE_BITS + 8 * psdu as u64 + TAIL_BITS * self.encoders();
         let data = symbols_duration(bits.div_ceil(self.bits_per_symbol()), self.guard);
-        Duration::from_nanos(preamble * 1_000 + data)
+        Duration::from_micros(preamble) + data
     }
 }
