@@ -56,8 +56,9 @@ pub(crate) fn figures(text: &str, keys: &[&str]) -> Figures {
     }
 }
 
-/// What waits for a response gains 10 to 20 %; what only uses a response that happens to come is as
-/// good as no HACK. Figure 10 of the lab has more seeds, delays and clients.
+/// What waits for a response gains, and equally much however it waits, because almost no
+/// acknowledgement travels as it is. What only uses a response that happens to come gains less, and
+/// is no worse than no HACK. The lab claims the gains (figure hack10).
 #[test]
 fn variants_that_wait_gain_and_opportunism_does_not() {
     if !crate::is_long() {
@@ -71,13 +72,18 @@ fn variants_that_wait_gain_and_opportunism_does_not() {
     };
     let gain = |with: &Figures| with.mbps / plain.mbps - 1.0;
     let opportunistic = gain(&with("opportunistic"));
-    assert!((-0.02..0.04).contains(&opportunistic), "{opportunistic}");
-    let variants = ["more-data", "timestamp-echo", "timer"];
-    let count = if crate::is_long() { 3 } else { 1 };
-    for variant in &variants[..count] {
+    assert!(opportunistic > -0.02, "{opportunistic}");
+    let mut first = None;
+    for variant in ["more-data", "timestamp-echo", "timer"] {
         let with = with(variant);
         let gain = gain(&with);
-        assert!((0.10..0.20).contains(&gain), "{variant}: {gain}");
+        let first = *first.get_or_insert(gain);
+        println!("{variant}: {gain}, opportunistic: {opportunistic}");
+        assert!(gain > opportunistic.max(0.0), "{variant}: {gain}");
+        assert!(
+            (gain - first).abs() < 0.02,
+            "{variant}: {gain}, not {first}"
+        );
         assert!(with.native_share() < 0.01, "{variant}");
         // Batches that a repeated frame made longer do not fit.
         let fitting = with.hack.fitting_share;
