@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use tack_lab::{BatchError, Batches, Depth, FIGURES, PointError, Recorded, Store};
 use tack_sweep::Pace;
 
-use crate::sweep::TaskMismatch;
+use crate::mismatch::TaskMismatch;
 
 pub(crate) fn of_batch(error: BatchError) -> PyErr {
     match error {

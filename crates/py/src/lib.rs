@@ -12,6 +12,7 @@ mod columns;
 mod controller;
 mod keys;
 mod lab;
+mod mismatch;
 mod policy;
 mod reports;
 mod rohc;
@@ -34,7 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", scenario_error)?;
     module.add("SimulationError", py.get_type::<run::SimulationError>())?;
     module.add_class::<scenario::Scenario>()?;
-    module.add("TaskMismatch", py.get_type::<sweep::TaskMismatch>())?;
+    module.add("TaskMismatch", py.get_type::<mismatch::TaskMismatch>())?;
     module.add_class::<sweep::SweepState>()?;
     module.add_class::<sweep::SweepFolder>()?;
     module.add_class::<lab::LabState>()?;

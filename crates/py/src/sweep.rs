@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -17,14 +16,8 @@ use tack_sweep::{
 use crate::columns::Columns;
 use crate::keys;
 use crate::lab::of_batch;
+use crate::mismatch::TaskMismatch;
 use crate::scenario::wrong;
-
-create_exception!(
-    _core,
-    TaskMismatch,
-    PyRuntimeError,
-    "A task, or a result of one, is damaged or of another version of tack."
-);
 
 fn of_task(error: TaskError) -> PyErr {
     TaskMismatch::new_err(error.to_string())

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::Amount;
+use crate::amount::Amount;
 use crate::kernel::{self, Program};
 use crate::link::{ATTEMPTS, LINK, Run, doubts, middle, rsync_config, serve_uploads};
 use crate::process::{Background, free_port, run, wait_for_port};

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use crate::amount::{Amount, median};
 use crate::relay;
 use crate::sides::{Sides, peak_memory};
-use crate::{Amount, median};
 
 /// Serves each connection in a thread with `talk`.
 pub(crate) fn target(talk: fn(TcpStream)) -> Result<SocketAddr> {

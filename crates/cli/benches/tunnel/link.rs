@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::median;
+use crate::amount::median;
 use crate::process::Background;
 
 /// The emulated link.

@@ -18,6 +18,7 @@
 )]
 
 mod air;
+mod amount;
 mod connections;
 mod iperf;
 mod kernel;
@@ -38,6 +39,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Parser;
 
+use amount::Amount;
 use sides::Sides;
 
 #[derive(Debug, Parser)]
@@ -72,20 +74,6 @@ struct Args {
     /// What `cargo bench` passes
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Amount {
-    pub(crate) rounds: usize,
-    /// Seconds of a measurement of throughput.
-    pub(crate) seconds: u64,
-    /// Exchanges of a measurement of latency.
-    pub(crate) exchanges: usize,
-    /// Concurrent connections.
-    pub(crate) connections: usize,
-    /// MiB of a file over Wi-Fi.
-    pub(crate) mebibytes: usize,
 }
 
 fn main() -> Result<()> {
@@ -149,10 +137,4 @@ fn main() -> Result<()> {
     }
     anyhow::ensure!(failed == 0, "{failed} of the rows failed");
     Ok(())
-}
-
-/// The median; of an even number of values the upper one of the middle.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use crate::air::air;
+use crate::amount::{Amount, median};
 use crate::connections::{echo, target};
 use crate::process::Background;
+use crate::relay;
 use crate::sides::{Sides, processor_time};
-use crate::{Amount, median, relay};
 
 /// Connections of one measurement, one after the other, for each 10,000 exchanges of another row.
 const SHARE: usize = 20;

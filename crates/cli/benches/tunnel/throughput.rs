@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::amount::{Amount, median};
 use crate::connections::{swallow, target};
+use crate::iperf;
 use crate::process::Background;
 use crate::relay;
 use crate::sides::{Side, Sides, processor_time, processor_time_of_children};
-use crate::{Amount, iperf, median};
 
 /// Bit/s that an issue of the project wants of what `tack perf` has.
 const WANTED: f64 = 0.80;

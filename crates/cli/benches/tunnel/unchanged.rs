@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::Amount;
+use crate::amount::Amount;
 use crate::connections::swallow;
 use crate::process::Background;
 use crate::sides::{Side, Sides, processor_time, processor_time_of_children};

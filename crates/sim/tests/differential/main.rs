@@ -38,6 +38,7 @@ mod reasons;
 mod runs;
 mod spared;
 mod summary;
+mod verdict;
 mod way_back;
 
 use rayon::prelude::*;
@@ -46,7 +47,7 @@ use tack_sim::parse_seeds;
 use judge::Flag;
 use measure::Comparison;
 use paths::{Family, Path, draw};
-use runs::Verdict;
+use verdict::Verdict;
 
 /// The paths of the quick form.
 const QUICK: &str = "1..30";
@@ -97,7 +98,7 @@ fn search(variable: &str, quick: &str, of: impl Fn(u64) -> Vec<(Path, Comparison
         .par_iter()
         .flat_map(|number| of(*number))
         .map(|(path, comparison)| {
-            let mut verdict = runs::search(path, comparison);
+            let mut verdict = verdict::search(path, comparison);
             if !is_long {
                 // Time that the machine took is not a property of the path.
                 verdict.flags.retain(|flag| *flag != Flag::Cpu);

@@ -2,7 +2,7 @@
 
 use crate::judge::FLAGS;
 use crate::paths::CONTROLLERS;
-use crate::runs::Verdict;
+use crate::verdict::Verdict;
 
 /// Prints a flagged path: a scenario file whose first lines, comments, say what was found.
 pub(crate) fn print(verdict: &Verdict) {

@@ -12,9 +12,9 @@ use tack_io::{Clock, PacingTimer, TunNetwork, TunOptions, TunReceiver, TunSender
 use tack_sim::link::{Bound, LinkRate};
 use tack_sim::packet::{Checksums, Head, Inner, Packet};
 use tack_sim::path::{Path, PathConfig};
-use tack_wire::{ip, segment};
+use tack_wire::ip;
 
-use crate::stand_ins::StandIns;
+use crate::stand_ins::{StandIns, segment_head};
 use crate::world::ip as address;
 
 /// From the near namespace to the far one, and back.
@@ -224,12 +224,4 @@ fn packet(bytes: &[u8], at: Instant) -> Option<Packet> {
     };
     packet.blank_checksums();
     Some(packet)
-}
-
-/// Length of the header of a segment, options included.
-pub(crate) fn segment_head(segment: &[u8]) -> Option<usize> {
-    let len = usize::from(*segment.get(12)? >> 4) * 4;
-    (segment::HEADER_LEN..=segment.len())
-        .contains(&len)
-        .then_some(len)
 }

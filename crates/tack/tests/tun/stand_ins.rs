@@ -6,8 +6,7 @@ use tack_base::Instant;
 use tack_sim::packet::Packet;
 use tack_wire::checksum::{self, PROTOCOL_TCP, Sum};
 use tack_wire::ip;
-
-use crate::forwarder::segment_head;
+use tack_wire::segment;
 
 /// Where the addresses of stand-ins come from: the last octet is the number of a host. Nobody uses
 /// this network (RFC 1112 §4).
@@ -89,6 +88,14 @@ impl StandIns {
         bytes.extend(segment);
         Some(bytes)
     }
+}
+
+/// Length of the header of a segment, options included.
+pub(crate) fn segment_head(segment: &[u8]) -> Option<usize> {
+    let len = usize::from(*segment.get(12)? >> 4) * 4;
+    (segment::HEADER_LEN..=segment.len())
+        .contains(&len)
+        .then_some(len)
 }
 
 /// A packet goes through unchanged, and damage stays damage.
