@@ -124,6 +124,9 @@ const ROOMS: &[Room] = &[
 /// A bare-metal target: what compiles for it cannot reach an operating system.
 const NO_STD_TARGET: &str = "thumbv7em-none-eabi";
 
+/// Manifests of the workspaces beside this one, whose files are looked at for circles too.
+const BESIDE: [&str; 2] = ["crates/py/Cargo.toml", "fuzz/Cargo.toml"];
+
 /// The part of `cargo metadata` that is looked at.
 #[derive(Deserialize)]
 struct Metadata {
@@ -166,12 +169,14 @@ impl Target {
 }
 
 pub(crate) fn check() -> Result<()> {
-    let metadata = metadata()?;
+    let metadata = metadata_of(None)?;
     let mut problems = directions(&metadata.packages);
-    problems.extend(circles::problems(
-        &metadata.workspace_root,
-        &crate_roots(&metadata.packages),
-    )?);
+    let mut roots = crate_roots(&metadata.packages);
+    for manifest in BESIDE {
+        let metadata = metadata_of(Some(&metadata.workspace_root.join(manifest)))?;
+        roots.extend(crate_roots(&metadata.packages));
+    }
+    problems.extend(circles::problems(&metadata.workspace_root, &roots)?);
     for package in &metadata.packages {
         if let Some(room) = ROOMS.iter().find(|room| room.name == package.name) {
             problems.extend(attributes(&metadata.workspace_root, package, room)?);
@@ -204,11 +209,14 @@ pub(crate) fn check() -> Result<()> {
     build_without_std(&metadata.workspace_root)
 }
 
-fn metadata() -> Result<Metadata> {
-    let output = cargo()
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .stderr(Stdio::inherit())
-        .output()?;
+/// What cargo says of the workspace of `manifest`, or of this one.
+fn metadata_of(manifest: Option<&Path>) -> Result<Metadata> {
+    let mut command = cargo();
+    command.args(["metadata", "--format-version", "1", "--no-deps"]);
+    if let Some(manifest) = manifest {
+        command.arg("--manifest-path").arg(manifest);
+    }
+    let output = command.stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
         bail!("cargo metadata failed");
     }
@@ -219,12 +227,12 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The root files of all libraries and programs.
+/// The root files of all that is compiled: libraries, programs, tests, benchmarks, examples and
+/// build scripts.
 fn crate_roots(packages: &[Package]) -> Vec<PathBuf> {
     packages
         .iter()
         .flat_map(|package| &package.targets)
-        .filter(|target| target.is_product())
         .map(|target| target.src_path.clone())
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -125,11 +125,18 @@ impl Modules {
         };
         let name = name.to_string();
         let folder = self.all[module].folder.join(&name);
+        let elsewhere = path_attribute(&tokens[..at]);
         let child = if let Some(TokenTree::Group(body)) = tokens.get(at + 2) {
             let file = self.all[module].file.clone();
             let child = self.add(&file, folder, Some(module));
             self.read_tokens(body.stream(), child, true)?;
             child
+        } else if let Some(elsewhere) = elsewhere {
+            let beside = self.all[module].file.parent();
+            let file = plain(&beside.unwrap_or(Path::new("")).join(elsewhere));
+            // As of a `mod.rs`: its children are files beside it.
+            let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+            self.read_file(&file, folder, Some(module))?
         } else {
             let mut file = folder.with_extension("rs");
             if !file.exists() {
@@ -206,6 +213,47 @@ fn test_only_item(tokens: &[TokenTree], at: usize) -> Option<usize> {
 fn is_test_only(attribute: &Group) -> bool {
     let text: String = attribute.stream().to_string().split_whitespace().collect();
     text == "cfg(test)" || text.starts_with("cfg(all(test,")
+}
+
+/// The file that a `#[path = "…"]` names, among the attributes with which the tokens before a `mod`
+/// end.
+fn path_attribute(before: &[TokenTree]) -> Option<String> {
+    let mut before = match before {
+        [rest @ .., TokenTree::Ident(_), TokenTree::Group(group)]
+            if group.delimiter() == Delimiter::Parenthesis =>
+        {
+            rest
+        }
+        [rest @ .., TokenTree::Ident(word)] if word == "pub" => rest,
+        all => all,
+    };
+    while let [rest @ .., mark, TokenTree::Group(attribute)] = before {
+        if !is_punct(Some(mark), '#') {
+            break;
+        }
+        let inside: Vec<TokenTree> = attribute.stream().into_iter().collect();
+        if let [TokenTree::Ident(key), _, TokenTree::Literal(value)] = &inside[..]
+            && key == "path"
+        {
+            return Some(value.to_string().trim_matches('"').to_owned());
+        }
+        before = rest;
+    }
+    None
+}
+
+/// The path without `..` in it, so that a file has one name however it is reached.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if plain.file_name().is_some() => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Whether the tokens before a `use` end with a visibility.

@@ -154,3 +154,27 @@ fn tests_inner_modules_and_other_crates_do_not_count() {
         Vec::<String>::new()
     );
 }
+
+#[test]
+fn a_file_that_an_attribute_names_is_read() {
+    let found = check(
+        "",
+        &[
+            ("lib.rs", "mod a;"),
+            (
+                "a/mod.rs",
+                "#[allow(dead_code)] #[path = \"../beside/b.rs\"] #[rustfmt::skip] pub(crate) mod b;
+                pub struct A(b::B);",
+            ),
+            ("beside/b.rs", "mod c; pub struct B(c::C);"),
+            ("beside/c.rs", "pub struct C(crate::a::A);"),
+        ],
+    );
+    assert_eq!(
+        found,
+        ["3 files need each other:\
+        \n    a/mod.rs:2 names b::B of beside/b.rs (new)\
+        \n    beside/b.rs:1 names c::C of beside/c.rs (new)\
+        \n    beside/c.rs:1 names crate::a::A of a/mod.rs (new)"]
+    );
+}
