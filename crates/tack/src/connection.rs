@@ -12,7 +12,7 @@ use crate::error::{ConnectionEnded, EndpointClosed};
 use crate::shared::Handle;
 use crate::slot::Slot;
 use crate::state::{Life, State};
-use crate::wait::{Queue, wait_until};
+use crate::wait::{Queue, Registration, wait_until};
 use crate::wakers::keep;
 
 /// What the halves of a stream share.
@@ -98,6 +98,21 @@ impl Inner {
             self.look_for_bytes(state).map(drop)
         })
         .await;
+    }
+
+    /// A place among those that wait for bytes.
+    pub(crate) fn waiting_reader(&self) -> Registration<'_> {
+        Registration::new(&self.handle, Queue::Readers(self.id))
+    }
+
+    /// As [`Inner::readable`], with a place of [`Inner::waiting_reader`]: for who looks under a lock
+    /// of its own, so that nothing arrives unseen between its look and its wait.
+    pub(crate) fn poll_readable(
+        &self,
+        waiting: &mut Registration<'_>,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
+        waiting.poll(cx, |state, _| self.look_for_bytes(state).map(drop))
     }
 
     pub(crate) async fn writable(&self) {
@@ -307,9 +322,9 @@ impl Inner {
         Poll::Ready(Ok(taken))
     }
 
-    /// Waits for room in the send buffer; how much there is, bytes. A connection that has ended has
-    /// room: what follows tells.
-    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<usize> {
+    /// Looks for room in the send buffer; how much there is, bytes. With `cx` its task is woken when
+    /// there is some. A connection that has ended has room: what follows tells.
+    pub(crate) fn poll_room(&self, cx: Option<&Context<'_>>) -> Poll<usize> {
         let room = |state: &mut State| {
             let dead = self.slot(state).is_none();
             match state.core.get_mut(self.id).filter(|_| !dead) {
@@ -323,9 +338,10 @@ impl Inner {
                 }
             }
         };
-        if let Poll::Ready(room) = self.handle.change(room) {
-            return Poll::Ready(room);
-        }
+        let found = self.handle.change(room);
+        let Some(cx) = cx.filter(|_| found.is_pending()) else {
+            return found;
+        };
         self.handle.run(|state, _| {
             let room = room(state);
             if room.is_pending()

@@ -1,7 +1,7 @@
 //! Waiting for what happens to an endpoint and its connections.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use tack_base::Instant;
 use tack_tcp::{ConnectionId, Tuple};
@@ -48,10 +48,38 @@ impl Queue {
 }
 
 /// A task among the waiters of a queue; it leaves them when it stops waiting.
-struct Registration<'a> {
+pub(crate) struct Registration<'a> {
     handle: &'a Handle,
     queue: Queue,
     ticket: Option<Ticket>,
+}
+
+impl<'a> Registration<'a> {
+    pub(crate) fn new(handle: &'a Handle, queue: Queue) -> Self {
+        Self {
+            handle,
+            queue,
+            ticket: None,
+        }
+    }
+
+    /// Asks `check`. Where it has no answer, the task of `cx` waits to ask again.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &Context<'_>,
+        check: impl FnOnce(&mut State, Instant) -> Poll<T>,
+    ) -> Poll<T> {
+        self.handle.run(|state, now| {
+            let answer = check(state, now);
+            if answer.is_pending()
+                && let Some(waiters) = self.queue.of(state)
+                && let Some(replaced) = waiters.wait(&mut self.ticket, cx)
+            {
+                state.wakers.drop_later(replaced);
+            }
+            answer
+        })
+    }
 }
 
 impl Drop for Registration<'_> {
@@ -71,22 +99,6 @@ pub(crate) async fn wait_until<T>(
     queue: Queue,
     mut check: impl FnMut(&mut State, Instant) -> Poll<T>,
 ) -> T {
-    let mut registration = Registration {
-        handle,
-        queue,
-        ticket: None,
-    };
-    poll_fn(|cx| {
-        handle.run(|state, now| {
-            let answer = check(state, now);
-            if answer.is_pending()
-                && let Some(waiters) = queue.of(state)
-                && let Some(replaced) = waiters.wait(&mut registration.ticket, cx)
-            {
-                state.wakers.drop_later(replaced);
-            }
-            answer
-        })
-    })
-    .await
+    let mut registration = Registration::new(handle, queue);
+    poll_fn(|cx| registration.poll(cx, &mut check)).await
 }

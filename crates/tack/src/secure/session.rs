@@ -5,6 +5,7 @@
 //! for as long as a few records take.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -87,9 +88,11 @@ impl Session {
         self.exporter.export(label, context, out)
     }
 
+    /// Moves what was decrypted to `out`, as much as fits; with `cx` its task is woken when
+    /// something more arrives.
     pub(super) fn poll_read(
         &self,
-        cx: &mut Context<'_>,
+        cx: Option<&Context<'_>>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let room = out.remaining();
@@ -107,7 +110,7 @@ impl Session {
             }
             // What is here comes first, before an error and before what may come.
             let filled = out.remaining() < room;
-            match self.fetch(&mut tls, (!filled).then_some(&*cx), out.remaining()) {
+            match self.fetch(&mut tls, cx.filter(|_| !filled), out.remaining()) {
                 Ok(()) => {}
                 Err(_) if filled => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
@@ -115,6 +118,60 @@ impl Session {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut buf = ReadBuf::new(buf);
+        match self.poll_read(None, &mut buf) {
+            Poll::Ready(outcome) => outcome.map(|()| buf.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Waits until there is data, decrypted, or the end of the peer's stream, and gives what `see`
+    /// makes of the data.
+    async fn look<T>(&self, mut see: impl FnMut(&[u8]) -> T) -> io::Result<T> {
+        let mut waiting = self.stream.waiting_reader();
+        poll_fn(|cx| {
+            // Held until the task waits: another one that takes the bytes from the transport below
+            // sees them before this one looks, or after this one waits for more.
+            let mut tls = self.tls();
+            loop {
+                match self.give(&mut tls, Traffic::look) {
+                    Ok(Given::Bytes | Given::End) => {
+                        return Poll::Ready(Ok(see(tls.traffic.plaintext())));
+                    }
+                    Ok(Given::Control) => continue,
+                    Ok(Given::Incomplete) => {}
+                    Err(fault) => {
+                        let error = SecureError::from_tls(fault, None, None);
+                        return Poll::Ready(Err(error.into()));
+                    }
+                }
+                match self.fetch(&mut tls, None, 0) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        ready!(self.stream.poll_readable(&mut waiting, cx));
+                    }
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+        })
+        .await
+    }
+
+    pub(super) async fn readable(&self) {
+        // An error is for who reads: it stays.
+        let _ = self.look(|_| ()).await;
+    }
+
+    pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.look(|data| {
+            let len = data.len().min(buf.len());
+            buf[..len].copy_from_slice(&data[..len]);
+            len
+        })
+        .await
     }
 
     /// Lets `open` look at the next record. A fault of the peer's is told to it, and stays.
@@ -174,9 +231,25 @@ impl Session {
         self.stream.write_whole(&[&record[..len]])
     }
 
+    pub(super) async fn writable(&self) {
+        let is_closed = self.tls().closed;
+        if !is_closed {
+            self.stream.writable().await;
+        }
+    }
+
+    pub(super) fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        match self.poll_write(None, &[IoSlice::new(buf)]) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Encrypts bytes of `slices` into the send buffer; with `cx` its task is woken when there is
+    /// room.
     pub(super) fn poll_write(
         &self,
-        cx: &Context<'_>,
+        cx: Option<&Context<'_>>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut tls = self.tls();

@@ -65,6 +65,27 @@ impl SecureReadHalf {
         }
     }
 
+    /// Waits until reading does not wait, as [`SecureStream::readable`].
+    pub async fn readable(&self) {
+        self.session.readable().await;
+    }
+
+    /// Reads without waiting, as [`SecureStream::try_read`].
+    ///
+    /// # Errors
+    /// As [`SecureStream::try_read`].
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.session.try_read(buf)
+    }
+
+    /// Copies bytes without taking them, as [`SecureStream::peek`].
+    ///
+    /// # Errors
+    /// As [`SecureStream::peek`].
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.session.peek(buf).await
+    }
+
     /// The peer's proven key, as [`SecureStream::peer_key`].
     pub fn peer_key(&self) -> PublicKey {
         self.session.peer
@@ -91,6 +112,19 @@ impl SecureWriteHalf {
         self.session
             .as_ref()
             .expect("only `reunite` takes it, and consumes the half")
+    }
+
+    /// Waits until writing does not wait, as [`SecureStream::writable`].
+    pub async fn writable(&self) {
+        self.session().writable().await;
+    }
+
+    /// Writes without waiting, as [`SecureStream::try_write`].
+    ///
+    /// # Errors
+    /// As [`SecureStream::try_write`].
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.session().try_write(buf)
     }
 
     /// The peer's proven key, as [`SecureStream::peer_key`].
@@ -159,7 +193,7 @@ impl AsyncRead for SecureReadHalf {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.session.poll_read(cx, buf)
+        self.session.poll_read(Some(cx), buf)
     }
 }
 
@@ -169,7 +203,7 @@ impl AsyncWrite for SecureWriteHalf {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.session().poll_write(cx, &[IoSlice::new(buf)])
+        self.session().poll_write(Some(cx), &[IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
@@ -177,7 +211,7 @@ impl AsyncWrite for SecureWriteHalf {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.session().poll_write(cx, bufs)
+        self.session().poll_write(Some(cx), bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

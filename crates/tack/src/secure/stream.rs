@@ -137,6 +137,50 @@ impl SecureStream {
         self.session.stream.finished().await
     }
 
+    /// Waits until reading does not wait: decrypted bytes are here, the peer's stream has ended, or
+    /// the connection has. Parts of a record are not enough: a record is read once it is whole and
+    /// its authentication tag is right. What follows may still find nothing, when another task
+    /// reads too. Cancel safe.
+    pub async fn readable(&self) {
+        self.session.readable().await;
+    }
+
+    /// Waits until writing does not wait: there is room, this side's stream was ended, or the
+    /// connection has ended. What follows may still find none, when another task writes too.
+    /// Cancel safe.
+    pub async fn writable(&self) {
+        self.session.writable().await;
+    }
+
+    /// Reads what is here and decrypted, as much as fits into `buf`; 0 is the end of the peer's
+    /// stream, or an empty `buf`. The rest of `buf` may be overwritten.
+    ///
+    /// # Errors
+    /// `WouldBlock` when no whole record is here yet; otherwise as reading.
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.session.try_read(buf)
+    }
+
+    /// Encrypts and writes what there is room for, in whole records, and returns how many bytes of
+    /// `buf` that was. As all writes of this stream, it may exceed the send buffer by one record.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; otherwise as writing.
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.session.try_write(buf)
+    }
+
+    /// Waits for bytes as reading does, and copies them, decrypted, without taking them: they are
+    /// read again. 0 is the end of the peer's stream, or an empty `buf`. It sees the rest of one
+    /// record: 16 KiB at most, and fewer bytes than `buf` has room for although more are here.
+    /// Cancel safe.
+    ///
+    /// # Errors
+    /// The errors that reading has.
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.session.peek(buf).await
+    }
+
     /// As [`Stream::closed`](crate::Stream::closed): waits until the connection below is over, and
     /// says how. Cancel safe.
     pub async fn closed(&self) -> CloseReason {
@@ -159,7 +203,7 @@ impl AsyncRead for SecureStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.session.poll_read(cx, buf)
+        self.session.poll_read(Some(cx), buf)
     }
 }
 
@@ -169,7 +213,7 @@ impl AsyncWrite for SecureStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.session.poll_write(cx, &[IoSlice::new(buf)])
+        self.session.poll_write(Some(cx), &[IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
@@ -177,7 +221,7 @@ impl AsyncWrite for SecureStream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.session.poll_write(cx, bufs)
+        self.session.poll_write(Some(cx), bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -7,6 +7,7 @@ mod pair;
 mod access;
 mod crowds;
 mod hostile;
+mod readiness;
 mod relay;
 mod streams;
 mod two;

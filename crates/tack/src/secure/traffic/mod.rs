@@ -272,6 +272,11 @@ impl Traffic {
         }
     }
 
+    /// Data of an opened record that nobody took yet.
+    pub(super) fn plaintext(&self) -> &[u8] {
+        &self.incoming[self.plaintext.clone()]
+    }
+
     /// Where the next record is, once all of it is here.
     fn next_record(&mut self) -> Result<Option<Range<usize>>, TlsError> {
         let here = &self.incoming[self.next..];
