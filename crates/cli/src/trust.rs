@@ -24,7 +24,7 @@ impl TrustArgs {
             && let Err(error) = tack_io::realtime::request()
         {
             eprintln!(
-                "tack: --realtime: the system gives no real-time priority ({error}); it takes root, CAP_SYS_NICE or \
+                "tack: --realtime: the system gives no real-time priority ({error}); this needs root, CAP_SYS_NICE or \
                  `ulimit -r 10`. Going on without it"
             );
         }

@@ -18,12 +18,12 @@ const CAPACITY: usize = 4096;
 /// The same with those of segments.
 const SEGMENTS_CAPACITY: usize = 16_384;
 
-/// Of what a trace tells.
+/// How detailed a trace is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TraceDetail {
     /// Acknowledgements, losses and timers.
     Decisions,
-    /// And of each data segment that left or arrived. They are many.
+    /// The same, and each data segment that was sent or received: many events.
     Segments,
 }
 
@@ -43,11 +43,12 @@ pub enum Traced {
     AckSent(AckSent),
     /// An acknowledgement arrived and was taken.
     AckReceived(AckReceived),
-    /// The peer was told what its acknowledging has to know.
+    /// A sync left: a pure acknowledgement that reports to the peer what its acknowledgement policy
+    /// needs (TACK).
     SyncSent {
-        /// RTTmin told.
+        /// RTTmin that it reports.
         min_rtt: Duration,
-        /// Share of its acknowledgements that got lost, 0 to 1.
+        /// Share of the peer's acknowledgements that were lost, 0 to 1.
         ack_loss_rate: f64,
         /// The congestion controller probes for capacity.
         startup: bool,

@@ -43,7 +43,7 @@ async fn run(name: &str, host: &str, program: &[OsString]) -> Result<Exit, Failu
     let cannot = |what: &'static str| {
         move |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => Failure::plain(format!(
-                "cannot {what}: {error}; it takes root (CAP_SYS_ADMIN)"
+                "cannot {what}: {error}; this needs root (CAP_SYS_ADMIN)"
             )),
             _ => Failure::failed(format!("cannot {what}"), error),
         }

@@ -232,7 +232,7 @@ fn run_in_real_time(
 ) -> Result<usize, Failure> {
     match points.len() {
         0 => Ok(0),
-        _ => Err(Failure::usage("runs in real time take Linux")),
+        _ => Err(Failure::usage("runs in real time need Linux")),
     }
 }
 

@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<Targets, String> {
     };
     let wrong = || {
         format!(
-            "{text:?} is no level of logs: expected error, warn, info, debug or trace, or levels by part as in warn,tack::tunnel=debug"
+            "{text:?} is not a log level: expected error, warn, info, debug or trace, or levels by part as in warn,tack::tunnel=debug"
         )
     };
     for part in text.split(',') {

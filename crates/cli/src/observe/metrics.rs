@@ -123,7 +123,7 @@ impl Metrics {
         );
         it.register(
             "syncs_sent",
-            "Segments that told a peer RTTmin and the loss of its acknowledgements",
+            "Segments that reported RTTmin and the loss rate of acknowledgements to a peer",
             self.syncs.clone(),
         );
         it.register(
@@ -167,7 +167,7 @@ impl Metrics {
         );
         it.register(
             "lost_segments",
-            "Segments taken for lost, by what told: those of false episodes included",
+            "Segments declared lost, by the mechanism that detected the loss; spurious ones count",
             self.lost_segments.clone(),
         );
         it.register("loss_episodes", "Episodes of loss recovery, by what found the loss: acknowledgements and their timing, or the retransmission timeout", self.loss_episodes.clone());

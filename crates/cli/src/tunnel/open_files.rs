@@ -28,8 +28,8 @@ pub(super) fn check_file_limit(connections: usize) {
         && limit < needed
     {
         eprintln!(
-            "tack: this program may open {limit} files (ulimit -n), and {connections} connections take {needed}: what \
-             is beyond is refused"
+            "tack: this program may open {limit} files (ulimit -n), and {connections} connections need {needed}: \
+             connections beyond the limit are refused"
         );
     }
 }

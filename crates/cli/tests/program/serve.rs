@@ -112,7 +112,7 @@ fn each_peer_has_its_rules_and_a_reload_changes_them_without_dropping_connection
     // An empty list is nobody, and not everybody.
     let words = served.reload(&format!("targets = [\"{first}\"]\nallow = []\n"));
     assert!(words.contains("stay as they are"), "{words}");
-    assert!(words.contains("allow names nobody"), "{words}");
+    assert!(words.contains("`allow` is an empty list"), "{words}");
     assert_eq!(reach(&desk, &first).0, Some(3));
     let other = format!("targets = [\"{second}\"]\nlisten = \"127.0.0.1:1\"\n");
     let words = served.reload(&other);
@@ -427,7 +427,10 @@ fn a_configuration_that_is_wrong_is_refused_at_the_start() {
         ),
         ("\n[peers.x]\n", "nothing to serve"),
         ("targets = [\"nas:1\"]\nallow = [\"nobody\"]\n", "nobody"),
-        ("targets = [\"nas:1\"]\nallow = []\n", "allow names nobody"),
+        (
+            "targets = [\"nas:1\"]\nallow = []\n",
+            "`allow` is an empty list",
+        ),
         ("offer = [\"nowhere\"]\n", "nowhere: cannot be offered"),
     ] {
         fs::write(server.path("serve.toml"), config).unwrap();

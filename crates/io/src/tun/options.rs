@@ -29,8 +29,8 @@ pub struct TunOptions {
     /// Whether kernel and stack pass many segments at once, with checksums left out between them,
     /// where the segments allow it. Default true.
     pub offload: bool,
-    /// Packets that the kernel queues for the stack. Default 1000. Zero leaves it at the kernel's
-    /// own number, 500, which only who has the capability in the first user namespace can change.
+    /// Length of the kernel's queue to the stack, packets. Default 1000. Zero keeps the kernel's
+    /// default, 500. Any other value needs `CAP_NET_ADMIN` in the initial user namespace.
     pub queue: u32,
     /// Whether the stack stands for every host: it answers from whatever address a packet was sent
     /// to, and its only peer is the kernel. Default false.

@@ -131,7 +131,9 @@ pub enum Carried {
     Alone,
     /// On a segment with data.
     OnData,
-    /// On a segment by which TACK tells of its sending. Policies of others do not see it.
+    /// On a sync: a pure acknowledgement that reports RTTmin and the loss rate of acknowledgements
+    /// to the peer (TACK).
+    /// A policy of a program never gets this value.
     OnSync,
 }
 

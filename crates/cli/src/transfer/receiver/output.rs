@@ -36,7 +36,7 @@ impl Output {
         if self.taken.swap(true, Ordering::Relaxed) {
             return Err(Refused::new(
                 Refusal::Exists,
-                "standard output takes one file, and has (the beginning of) one",
+                "standard output takes only one file, and one was already written to it, at least in part",
             ));
         }
         let file = self.file.try_clone();

@@ -62,7 +62,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
         let dialed = tokio::select! {
             dialed = dialer.dial() => dialed,
             // A side that waits for a connection does not learn that none will come.
-            () = tokio::time::sleep(left), if lost => Err(Failure::network("nobody came back")),
+            () = tokio::time::sleep(left), if lost => Err(Failure::network("the other side did not reconnect in time")),
             exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
         };
         let limit = |lost| {

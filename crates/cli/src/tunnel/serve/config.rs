@@ -179,7 +179,7 @@ impl ServeFile {
         // An empty list in the policy is all known peers.
         if self.allow.is_some() && allowed.is_empty() {
             return Err(Failure::usage(
-                "allow names nobody: expected a name, or no `allow` at all",
+                "`allow` is an empty list: expected at least one name, or no `allow` at all",
             ));
         }
         let mut peers = BTreeMap::new();
@@ -375,7 +375,10 @@ mod tests {
         assert!(wrong("targets = [\n").starts_with("serve.toml:"));
         let nobody = ServeFile::parse("allow = []\n", "serve.toml").unwrap();
         let words = nobody.policy(&FlagPolicy::default()).unwrap_err();
-        assert!(words.to_string().contains("allow names nobody"), "{words}");
+        assert!(
+            words.to_string().contains("`allow` is an empty list"),
+            "{words}"
+        );
         let named = FlagPolicy {
             allowed: vec!["desk".parse().unwrap()],
             ..FlagPolicy::default()
