@@ -1,5 +1,4 @@
 //! The byte stream under a transfer: plain, encrypted, or in tests a pipe in memory.
-#![allow(dead_code, reason = "who the peer is matters once files are resumed")]
 
 use std::io;
 use std::net::SocketAddr;
