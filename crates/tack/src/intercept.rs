@@ -31,16 +31,12 @@ pub struct Interceptor {
     handle: Handle,
 }
 
-/// How much an [`Interceptor`] keeps for the application.
+/// Options of an [`Interceptor`]; see [`Endpoint::intercept`].
 #[derive(Clone, Debug)]
 pub struct InterceptOptions {
-    /// Settings of the accepted connections. Default: those of the endpoint.
-    pub config: Option<Config>,
-    /// Attempts to connect that wait for the application's answer, at most; SYNs beyond that are
-    /// ignored, and come again. Default 256.
-    pub attempts: usize,
-    /// Bytes of datagrams that wait to be read, at most; more are dropped. Default 1 MiB.
-    pub datagram_bytes: usize,
+    config: Option<Config>,
+    attempts: usize,
+    datagram_bytes: usize,
 }
 
 impl Default for InterceptOptions {
@@ -50,6 +46,37 @@ impl Default for InterceptOptions {
             attempts: 256,
             datagram_bytes: 1 << 20,
         }
+    }
+}
+
+impl InterceptOptions {
+    /// The default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Settings of the accepted connections. Default: those of the endpoint.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Maximum number of attempts to connect that wait for the application's answer. SYNs beyond
+    /// that are ignored, and come again. Default 256.
+    #[must_use]
+    pub fn attempts(mut self, attempts: usize) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// Maximum size of the datagrams that wait to be read, all together, bytes. More are dropped.
+    /// Default 1 MiB.
+    #[must_use]
+    pub fn datagram_bytes(mut self, bytes: usize) -> Self {
+        self.datagram_bytes = bytes;
+        self
     }
 }
 

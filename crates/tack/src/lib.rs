@@ -95,19 +95,20 @@
 //! # Cancel safety
 //! [`Listener::accept`], [`Stream::readable`], [`Stream::writable`], [`Stream::peek`],
 //! [`Stream::finished`] and [`Stream::closed`] can be dropped at any time and lose nothing. So can
-//! a single `read` or `write` of tokio's extension traits: bytes are moved only when it completes.
-//! `read_exact` and `write_all` are not, as with any stream: dropped early, they have moved some of
-//! the bytes. Dropping the future of a [`Connect`] gives the attempt up.
+//! those of [`secure::SecureStream`], and a single `read` or `write` of tokio's extension traits:
+//! bytes are moved only when it completes. `read_exact` and `write_all` are not, as with any
+//! stream: dropped early, they have moved some of the bytes. Dropping the future of a [`Connect`]
+//! gives the attempt up.
 //!
 //! # What is stable
 //! This crate follows semantic versioning; before 1.0 a minor version may break programs, a patch
 //! version does not. Within that: enums and structs marked `#[non_exhaustive]` grow without being a
-//! break, and so does [`Config`], whose literals end in `..Config::default()`. New methods of
-//! [`AckPolicy`] and [`CongestionController`] have default implementations. Not stable are: default
-//! values, the names and meanings of the phases in [`cc::Metrics`], the texts of errors, how often
-//! a controller's getters are called, and the crates `tack-*` below this one, which are used
-//! through what is exported here. What goes over the wire is described in the project's
-//! documentation, and agreed in each handshake.
+//! break, and so do [`Config`] and [`KeepAlive`], whose literals end in `..Config::default()` and
+//! `..KeepAlive::default()`. New methods of [`AckPolicy`] and [`CongestionController`] have default
+//! implementations. Not stable are: default values, the names and meanings of the phases in
+//! [`cc::Metrics`], the texts of errors, how often a controller's getters are called, and the
+//! crates `tack-*` below this one, which are used through what is exported here. What goes over the
+//! wire is described in the project's documentation, and agreed in each handshake.
 #![forbid(unsafe_code)]
 
 mod address;

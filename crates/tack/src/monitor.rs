@@ -17,6 +17,7 @@ use crate::state::State;
 
 /// What a monitor wants to know.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum Watching {
     /// Counters.
     Counters,

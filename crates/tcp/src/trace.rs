@@ -20,6 +20,7 @@ const SEGMENTS_CAPACITY: usize = 16_384;
 
 /// How detailed a trace is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum TraceDetail {
     /// Acknowledgements, losses and timers.
     Decisions,
@@ -29,6 +30,7 @@ pub enum TraceDetail {
 
 /// One event and when it happened.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct TraceEvent {
     /// On the connection's clock.
     pub at: Instant,
@@ -38,6 +40,7 @@ pub struct TraceEvent {
 
 /// A thing that a connection did or learned.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Traced {
     /// A pure acknowledgement left.
     AckSent(AckSent),
@@ -93,6 +96,7 @@ pub enum Traced {
 
 /// Why an acknowledgement left, and what it says.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct AckSent {
     /// What made it leave: `threshold`, `timer`, `loss`, `window`, `event`, `frequency`.
     pub reason: &'static str,
@@ -117,7 +121,8 @@ pub struct AckSent {
 }
 
 /// What an acknowledgement did at the sender.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct AckReceived {
     /// Everything below this stream position is acknowledged.
     pub ack: StreamOffset,

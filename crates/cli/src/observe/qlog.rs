@@ -73,7 +73,7 @@ impl QlogFolder {
             update.view.events_forgotten - (*forgotten).min(update.view.events_forgotten);
         *forgotten = update.view.events_forgotten;
         for event in &update.view.events {
-            qlog.event(event);
+            qlog.event(event.at, &event.what);
         }
     }
 

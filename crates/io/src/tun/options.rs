@@ -14,8 +14,9 @@ pub struct TunNetwork {
     pub stack: IpAddr,
 }
 
-/// Options for opening a TUN device.
+/// Options for opening a TUN device: [`TunOptions::new`], and then fields that are set.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TunOptions {
     /// Name of the device, 1 to 15 bytes without `/`, `:` and white space. Default: the kernel
     /// picks one (`tun0`).

@@ -99,7 +99,9 @@ impl<W: Write> Observer for Qlog<W> {
     }
 
     fn on_trace(&mut self, flow: usize, host: Party, event: &TraceEvent) {
-        let (name, mut data) = describe(&event.what);
+        let Some((name, mut data)) = describe(&event.what) else {
+            return;
+        };
         if let (Traced::Lost { start, .. }, Some(segments)) = (&event.what, &self.segments) {
             data["number"] = segments
                 .lost(flow, host, *start, event.at.as_nanos())
@@ -116,8 +118,9 @@ impl<W: Write> Observer for Qlog<W> {
     }
 }
 
-fn describe(what: &Traced) -> (&'static str, Value) {
-    match what {
+/// Name and data of an event's record; none for what the stack may learn to trace besides.
+fn describe(what: &Traced) -> Option<(&'static str, Value)> {
+    Some(match what {
         Traced::AckSent(sent) => ("tack:ack_sent", ack_sent(sent)),
         Traced::AckReceived(received) => ("transport:ack_received", ack_received(received)),
         Traced::SyncSent {
@@ -150,7 +153,8 @@ fn describe(what: &Traced) -> (&'static str, Value) {
         ),
         Traced::Recovery(state) => ("recovery:episode", json!({ "state": state })),
         Traced::Timeout(timer) => ("recovery:timer_expired", json!({ "timer": timer })),
-    }
+        _ => return None,
+    })
 }
 
 fn describe_segment(passing: Passing, passed: &Passed) -> (&'static str, Value) {

@@ -21,10 +21,7 @@ async fn everywhere() -> (Endpoint, Interceptor) {
     options.routes = vec![(address("0.0.0.0"), 0), (address("::"), 0)];
     let endpoint = host(options);
     let hosts = endpoint
-        .intercept(InterceptOptions {
-            attempts: 16,
-            ..InterceptOptions::default()
-        })
+        .intercept(InterceptOptions::new().attempts(16))
         .unwrap();
     // A new address of IPv6 takes the kernel a moment, in which it drops what arrives.
     let target = at("[2001:db8::ffff]:1");
