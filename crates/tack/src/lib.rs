@@ -111,6 +111,11 @@
 //! wire is described in the project's documentation, and agreed in each handshake.
 #![forbid(unsafe_code)]
 
+/// The example of the project's README, compiled as one of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 mod address;
 mod builder;
 mod carrier;

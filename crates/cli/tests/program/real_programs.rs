@@ -1,5 +1,6 @@
 //! The programs that people have, through tunnels: ssh, scp, rsync, git, curl and a WebSocket over
-//! an emulated Wi-Fi, and what README.md says about tunnels, as typed. In network namespaces.
+//! an emulated Wi-Fi, and what docs/tunnels.md says about a first one, as typed. In network
+//! namespaces.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -372,13 +373,11 @@ asyncio.run(main())
     assert!(ended.stdout.contains("equal 101"), "{ended:?}");
 }
 
-/// The lines of the section of README.md about tunnels: those of the serving side, and those of the
-/// other, up to the next heading.
-fn readme_lines() -> (Vec<String>, Vec<String>) {
-    let readme = include_str!("../../../../README.md");
-    let (_, section) = readme
-        .split_once("Reach what another machine reaches")
-        .unwrap();
+/// The lines of the section of docs/tunnels.md about a first tunnel: those of the serving side, and
+/// those of the other, up to the next heading.
+fn documented_lines() -> (Vec<String>, Vec<String>) {
+    let page = include_str!("../../../../docs/tunnels.md");
+    let (_, section) = page.split_once("\n## A first tunnel\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let mut blocks = section.split("```").skip(1).step_by(2).map(|block| {
         let lines = block.lines();
@@ -390,7 +389,7 @@ fn readme_lines() -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn the_readme_works_as_typed() {
+fn the_first_tunnel_of_the_documentation_works_as_typed() {
     let machines = network(2, |network| {
         network.cable((0, &["10.79.1.2/24"]), (1, &["10.79.1.1/24"]))
     });
@@ -437,7 +436,7 @@ fn the_readme_works_as_typed() {
         world.network.serving(there, command, (at, port))
     });
 
-    let (on_server, elsewhere) = readme_lines();
+    let (on_server, elsewhere) = documented_lines();
     let [serve] = &on_server[..] else {
         panic!("{on_server:?}");
     };
