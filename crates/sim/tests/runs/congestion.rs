@@ -193,8 +193,7 @@ fn many_random_losses_cost_bbr_no_more_with_tack() {
         ("wire, 15 %", wire(0.15)),
         ("radio", radio.into()),
     ];
-    let paths = &paths[if is_long() { 0 } else { 1 }..];
-    let seeds: Vec<u64> = (1..=if is_long() { 8 } else { 4 }).collect();
+    let seeds: Vec<u64> = (1..=8).collect();
     paths.par_iter().for_each(|(name, path)| {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
             let text = format!(

@@ -393,7 +393,7 @@ fn a_handshake_that_lost_its_round_trip_and_its_options_recovers() {
             "queue_reverse = '5p'\nack_loss_reverse = 0.05\n[[wired.blackout]]\nstart = '3s'\nduration = '600ms'\n",
         ),
     ];
-    let cases: Vec<_> = controllers()
+    let cases: Vec<_> = CONTROLLERS
         .iter()
         .flat_map(|controller| faults.map(|(stripped, fault)| (controller, stripped, fault)))
         .collect();
