@@ -105,8 +105,8 @@ impl Inner {
         Registration::new(&self.handle, Queue::Readers(self.id))
     }
 
-    /// As [`Inner::readable`], with a place of [`Inner::waiting_reader`]: for who looks under a lock
-    /// of its own, so that nothing arrives unseen between its look and its wait.
+    /// As [`Inner::readable`], with a place of [`Inner::waiting_reader`]: for a caller that looks
+    /// under a lock of its own, so that nothing arrives unseen between its look and its wait.
     pub(crate) fn poll_readable(
         &self,
         waiting: &mut Registration<'_>,
@@ -322,8 +322,8 @@ impl Inner {
         Poll::Ready(Ok(taken))
     }
 
-    /// Looks for room in the send buffer; how much there is, bytes. With `cx` its task is woken when
-    /// there is some. A connection that has ended has room: what follows tells.
+    /// Looks for room in the send buffer; how much there is, bytes. With `cx` its task is woken
+    /// when there is some. A connection that has ended has room: what follows tells.
     pub(crate) fn poll_room(&self, cx: Option<&Context<'_>>) -> Poll<usize> {
         let room = |state: &mut State| {
             let dead = self.slot(state).is_none();
