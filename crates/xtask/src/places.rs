@@ -65,7 +65,9 @@ fn code_spans(text: &str) -> impl Iterator<Item = &str> {
 
 /// A file or a folder; a pattern such as `figNUMBER_….rs` is not one.
 fn is_path(span: &str) -> bool {
-    let is_one = span.ends_with(".rs") || span.ends_with(".html") || span.ends_with('/');
+    let is_one = [".rs", ".py", ".html", "/"]
+        .iter()
+        .any(|end| span.ends_with(end));
     is_one && !span.contains('…') && !span.contains(' ')
 }
 
@@ -75,6 +77,7 @@ mod tests {
 
     const TABLE: &str = "# A\n\n## Where a thing lives\n\n| thing | place |\n| --- | --- |\n\
         | this check | `xtask/src/places.rs`, over `deps.rs` beside it |\n\
+        | the wheel | `py/tests/check_wheel.py` |\n\
         | figures | `lab/src/figures/fig….rs` |\n\n## More\n\n| x | `no/such.rs` |\n";
 
     fn root() -> &'static Path {
@@ -84,7 +87,7 @@ mod tests {
 
     #[test]
     fn files_that_exist_pass() {
-        assert_eq!(check(root(), TABLE).unwrap(), 2);
+        assert_eq!(check(root(), TABLE).unwrap(), 3);
     }
 
     #[test]
@@ -92,6 +95,7 @@ mod tests {
         for (wrong, named) in [
             ("deps.rs", "gone.rs"),
             ("xtask/src/places.rs", "xtask/gone/"),
+            ("py/tests/check_wheel.py", "py/tests/gone.py"),
         ] {
             let error = check(root(), &TABLE.replace(wrong, named)).unwrap_err();
             assert!(error.to_string().contains(named), "{error}");
