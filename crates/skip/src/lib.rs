@@ -1,11 +1,22 @@
-//! How a test says that it did not run: it takes a privilege, a device or a program that this
-//! machine lacks. For tests alone.
+//! Which tests run: whether the long forms were asked for, and how a test says that it did not run,
+//! because it needs a privilege, a device or a program that this machine lacks. For tests alone.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+
+/// Whether the long forms of tests were asked for, by `TACK_LONG=1`, as CI does. Unset, empty and
+/// `0` are the ordinary form.
+pub fn is_long() -> bool {
+    is_yes(std::env::var_os("TACK_LONG").as_deref())
+}
+
+fn is_yes(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| !value.is_empty() && value != "0")
+}
 
 /// Says on standard error that the test which calls this, or a part of it, does not run, and why:
 /// `SKIPPED NAME OF THE TEST: why`. It is seen although the test passes: libtest holds back what
@@ -81,6 +92,13 @@ mod tests {
             }
         }
         assert!(files > 500, "{files}");
+    }
+
+    #[test]
+    fn nothing_and_0_are_the_ordinary_form() {
+        let is_yes = |value: &str| is_yes(Some(OsStr::new(value)));
+        assert!(is_yes("1") && is_yes("yes"));
+        assert!(!super::is_yes(None) && !is_yes("") && !is_yes("0"));
     }
 
     #[test]

@@ -168,9 +168,7 @@ impl World {
 /// one of them. (Long form: ten thousand.)
 #[test]
 fn thousands_of_open_connections_take_little_memory() {
-    let is_long =
-        std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    let count = if is_long { 10_000 } else { 2_000 };
+    let count = if tack_skip::is_long() { 10_000 } else { 2_000 };
     let mut world = World::new(100_000, EndpointConfig::new([1; 16]));
     let config = Config::default();
     let taken = measure(|| {

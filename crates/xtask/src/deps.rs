@@ -79,14 +79,19 @@ const ROOMS: &[Room] = &[
     },
     Room {
         purity: Purity::Pure,
+        tests_use: &[SKIP],
         ..room(ROHC, &[BASE, WIRE])
     },
     Room {
         purity: Purity::Pure,
+        tests_use: &[SKIP],
         ..room(WLAN, &[BASE])
     },
     room(SKIP, &[]),
-    room(TESTKIT, &[BASE, WIRE, TCP]),
+    Room {
+        tests_use: &[SKIP],
+        ..room(TESTKIT, &[BASE, WIRE, TCP])
+    },
     Room {
         tests_use: &[TESTKIT, SKIP],
         ..room(SIM, &[BASE, WIRE, TCP, ROHC, WLAN])

@@ -17,14 +17,10 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+pub(crate) use tack_skip::is_long;
 
 /// Longer than anything here takes on a busy machine; a test that hangs ends here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Whether the long forms were asked for, by `TACK_LONG=1`.
-pub(crate) fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
 
 pub(crate) fn tack() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tack"));

@@ -219,9 +219,7 @@ fn run(config: Config, mut ack: Ack, ip_id: IpId, steps: &[Step]) -> Result<(), 
 
 /// Fewer in the ordinary form; `TACK_LONG=1`, which CI sets, has all.
 fn cases() -> u32 {
-    let is_long =
-        std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    if is_long { 400 } else { 150 }
+    if tack_skip::is_long() { 400 } else { 150 }
 }
 
 proptest! {

@@ -22,11 +22,8 @@ mod utilisation;
 mod wlan;
 mod wlan_validation;
 
-/// Whether the long forms were asked for, by `TACK_LONG=1`, as CI does. The ordinary form takes the
-/// members of each family that say most.
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
+// The ordinary form takes the members of each family that say most.
+use tack_skip::is_long;
 
 const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
 

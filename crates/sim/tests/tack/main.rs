@@ -34,9 +34,7 @@ fn is_full() -> bool {
 /// Whether more than the ordinary form was asked for, by `TACK_LONG=1`, as CI does, or by
 /// `TACK_FULL=1`.
 fn is_long() -> bool {
-    let is_set =
-        std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    is_set || is_full()
+    tack_skip::is_long() || is_full()
 }
 
 /// Seeds of experiments with chance in them.

@@ -19,10 +19,7 @@ mod stand_ins;
 mod two_ends;
 mod world;
 
-/// Whether the long forms were asked for, by `TACK_LONG=1`, as CI does.
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
+use tack_skip::is_long;
 
 /// Sets of SACK, timestamps and window scaling, a bit each from the lowest; all of them in the long
 /// form.

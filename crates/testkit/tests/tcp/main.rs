@@ -39,12 +39,8 @@ mod transfers;
 mod undo;
 mod window;
 
+use tack_skip::is_long;
 use tack_tcp::Algorithm;
-
-/// Whether the long forms were asked for, by `TACK_LONG=1`, as CI does.
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
 
 /// BBR and CUBIC, and all controllers in the long form.
 fn algorithms() -> &'static [Algorithm] {

@@ -15,9 +15,7 @@ use tack_base::Duration;
 /// these tests are optimised; else one of `of`. (`PROPTEST_CASES` goes before the number of cases
 /// that a test names.)
 fn is_run(seed: u64, of: u64) -> bool {
-    let is_long =
-        std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    is_long || seed.is_multiple_of(of)
+    tack_skip::is_long() || seed.is_multiple_of(of)
 }
 
 fn us(micros: u64) -> Duration {
