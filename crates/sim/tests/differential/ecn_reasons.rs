@@ -1,7 +1,7 @@
 //! Why a difference may come from what a middlebox does to ECN.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, gain, judge};
+use crate::judge::{Flag, gain, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::paths::Path;
 use crate::runs;
@@ -44,8 +44,8 @@ fn no_feedback(path: &Path, accurate: &Figures, classic: &Figures) -> Option<Str
         return None;
     }
     let [there, classic_there] = where_flags_pass(path);
-    let is_alike = classic_there.path_marks > 0.0
-        && !judge(path, &there, &classic_there).contains(&Flag::Slow);
+    let is_alike =
+        classic_there.path_marks > 0.0 && !shows(Flag::Slow, path, &there, &classic_there);
     is_alike.then(|| {
         format!(
             "without its flags classic feedback is not agreed on, and nothing is marked; where they pass, accurate feedback is \
@@ -62,7 +62,7 @@ fn false_marks(path: &Path, accurate: &Figures) -> Option<String> {
         return None;
     }
     let [there, classic_there] = where_flags_pass(path);
-    let is_gone = !judge(path, &there, &classic_there).contains(&Flag::Slow);
+    let is_gone = !shows(Flag::Slow, path, &there, &classic_there);
     is_gone.then(|| {
         format!(
             "a cleared counter reports marks, and nothing is marked; where the flags pass, accurate feedback is {:.2} times as fast",
@@ -95,7 +95,7 @@ pub(crate) fn cleared_counter(path: &Path, flag: Flag) -> Option<String> {
         variant.flow_keys.push("accurate_ecn=off");
         runs::fresh(path, &variant)
     });
-    let is_gone = !judge(path, &tack, &plain).contains(&flag);
+    let is_gone = !shows(flag, path, &tack, &plain);
     is_gone.then(|| {
         format!(
             "a cleared counter reports marks to the sender of {PLAIN}: {:.1} % again and {:.1} % with classic feedback",

@@ -1,7 +1,7 @@
 //! A reason for a difference: the handshake gave no round-trip time.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, gain, judge};
+use crate::judge::{Flag, gain, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::moments::{HANDSHAKE, all_blackouts};
 use crate::paths::Path;
@@ -20,7 +20,7 @@ pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String
     let mut variant = Variant::new(PLAIN);
     variant.flow_keys.push("timestamps=false");
     let unstamped = runs::fresh(path, &variant);
-    if judge(path, tack, &unstamped).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, tack, &unstamped) {
         return None;
     }
     let [clear_tack, clear_plain] = Variant::both().map(|mut variant| {
@@ -28,7 +28,7 @@ pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String
         variant.path_keys.extend(clear);
         runs::fresh(path, &variant)
     });
-    let is_gone = !judge(path, &clear_tack, &clear_plain).contains(&Flag::Slow);
+    let is_gone = !shows(Flag::Slow, path, &clear_tack, &clear_plain);
     is_gone.then(|| {
         format!(
             "the handshake gives no round trip without timestamps: TACK is {:.2} times as fast as {PLAIN} without them, and {:.2} times as \

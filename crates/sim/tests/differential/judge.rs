@@ -55,11 +55,13 @@ impl fmt::Display for Flag {
 
 impl Flag {
     /// One run is enough: chance does not excuse it, where it is not chance that `plain` fared
-    /// better.
+    /// better, and no neighbour that is alike takes what it should have.
     pub(crate) fn is_certain(self, path: &Path, plain: &Figures) -> bool {
         match self {
             Self::Broken | Self::Stall => true,
-            Self::Hang => !is_starved(plain) && !is_backed_off(path, plain),
+            Self::Hang => {
+                !is_starved(plain) && !is_backed_off(path, plain) && !path.has_alike_neighbour
+            }
             _ => false,
         }
     }
@@ -146,6 +148,12 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     flags
 }
 
+/// True where the difference that `flag` stands for is there. A run that hangs is slow as well.
+pub(crate) fn shows(flag: Flag, path: &Path, tack: &Figures, plain: &Figures) -> bool {
+    let flags = judge(path, tack, plain);
+    flags.contains(&flag) || flag == Flag::Slow && flags.contains(&Flag::Hang)
+}
+
 /// TACK sent more acknowledgements than so many for each byte, with an allowance: an answer
 /// acknowledges its request and a request the last answer. The plain policy then sends next to none
 /// by themselves, and TACK, which has more to say than a number, an occasional one.
@@ -215,10 +223,15 @@ mod tests {
             );
         }
         assert!(!Flag::Hang.is_certain(&path, &starved));
-        // Where two plain flows share, nothing is excused.
+        // Where two plain flows share, it needs a reason; alone there is none.
         let fair = shares(30.0, 25.0, 30.0);
         assert_eq!(judge(&path, &shares(1.0, 1.0, 60.0), &fair), [Flag::Hang]);
-        assert!(Flag::Hang.is_certain(&path, &fair));
+        assert!(!Flag::Hang.is_certain(&path, &fair));
+        let alone = Path {
+            has_alike_neighbour: false,
+            ..path
+        };
+        assert!(Flag::Hang.is_certain(&alone, &fair));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reasons that lie in the moment at which something happens: chance.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, judge};
+use crate::judge::{Flag, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::{Path, Work};
 use crate::runs;
@@ -67,7 +67,7 @@ pub(crate) fn moment_of_blackout(path: &Path, tack: &Figures) -> Option<String> 
         variant.path_keys.extend(clear);
         runs::fresh(path, &variant)
     });
-    if judge(path, &clear_tack, &clear_plain).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &clear_tack, &clear_plain) {
         return None;
     }
     let [tacks, plains] = Variant::both().map(|variant| {
@@ -84,7 +84,7 @@ pub(crate) fn moment_of_blackout(path: &Path, tack: &Figures) -> Option<String> 
         ..Figures::together(runs)
     };
     let (tack_mean, plain_mean) = (mean(&tacks), mean(&plains));
-    if judge(path, &tack_mean, &plain_mean).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &tack_mean, &plain_mean) {
         return None;
     }
     let as_long = plains

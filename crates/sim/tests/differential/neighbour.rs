@@ -1,7 +1,7 @@
 //! Reason: the other flow of the path is acknowledged more often.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, judge};
+use crate::judge::{Flag, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::Path;
 use crate::runs;
@@ -26,7 +26,7 @@ pub(crate) fn rarer_than_the_neighbour(
         return None;
     }
     let dense = runs::fresh(path, &Variant::new(DENSE));
-    if judge(path, &dense, plain).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &dense, plain) {
         return None;
     }
     let mut variant = Variant::new("tack");

@@ -6,7 +6,7 @@
 //! choice of a path what fresh seeds are to the choice of a seed.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, judge};
+use crate::judge::{Flag, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::moments::{HANDSHAKE, all_blackouts, is_chance};
 use crate::paths::{LATEST_BEGINNING, Path, Work};
@@ -37,7 +37,7 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
             .collect::<Vec<_>>()
     });
     let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| mean(runs));
-    if judge(path, &tack_beside, &plain_beside).contains(&flag) {
+    if shows(flag, path, &tack_beside, &plain_beside) {
         return None;
     }
     let measure = |figures: &Figures| badness(path, flag, figures);

@@ -1,7 +1,7 @@
 //! Reason: packets of the two policies differ in size.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, gain, judge};
+use crate::judge::{Flag, gain, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::Path;
 use crate::runs;
@@ -30,7 +30,7 @@ pub(crate) fn unfound_mtu(
         variant.flow_keys.extend(SMALL_SEGMENTS);
         runs::fresh(path, &variant)
     });
-    let is_gone = !judge(path, &small_tack, &small_plain).contains(&flag);
+    let is_gone = !shows(flag, path, &small_tack, &small_plain);
     is_gone.then(|| {
         format!(
             "{PLAIN} had not found larger packets when the MTU shrank: {small:.0} bytes a segment, and {:.1} packets too large for the \

@@ -7,7 +7,7 @@
 use crate::ecn_reasons;
 use crate::figures::Figures;
 use crate::handshake::unmeasured_handshake;
-use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge};
+use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::moments::{is_chance, moment_of_blackout};
 use crate::neighbour::rarer_than_the_neighbour;
@@ -77,6 +77,8 @@ pub(crate) fn reason(
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))
             .or_else(|| unfound_mtu(path, flag, tack, plain)),
+        // Beside a neighbour that is alike one may get next to nothing.
+        Flag::Hang => return denser_neighbour(path, tack, plain),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| unfound_mtu(path, flag, tack, plain)),
@@ -95,7 +97,7 @@ fn window(path: &Path, flag: Flag) -> Option<String> {
         variant.flow_keys.push("receive_window=fixed");
         runs::fresh(path, &variant)
     });
-    let there = match judge(path, &tack, &plain).contains(&flag) {
+    let there = match shows(flag, path, &tack, &plain) {
         true if flag == Flag::Retx => format!(", where {}", unrepaired(path, &tack, &plain)?),
         true => return None,
         false => String::new(),
@@ -194,13 +196,13 @@ fn shorter_segments(path: &Path, tack: &Figures) -> Option<String> {
         variant.flow_keys.push("receive_buffer=1MiB");
         runs::fresh(path, &variant)
     });
-    if judge(path, &large_tack, &large_plain).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &large_tack, &large_plain) {
         return None;
     }
     let mut variant = Variant::new(PLAIN);
     variant.flow_keys.push("timestamps=true");
     let stamped = runs::fresh(path, &variant);
-    let is_alike = !judge(path, tack, &stamped).contains(&Flag::Slow);
+    let is_alike = !shows(Flag::Slow, path, tack, &stamped);
     is_alike.then(|| {
         format!(
             "segments carry 12 bytes of options, and the receive buffer holds a few: TACK is {:.2} times as fast as {PLAIN} with \
@@ -411,13 +413,13 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
             variant.flow_keys.push(WITHOUT_PAUSE);
             runs::fresh(path, &variant)
         });
-        if judge(path, &busy_tack, &busy_plain).contains(&Flag::Slow) {
+        if shows(Flag::Slow, path, &busy_tack, &busy_plain) {
             return None;
         }
     }
     let [tacks, plains] = Variant::both().map(|variant| runs::beside(path, &variant));
     let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::together(runs));
-    if judge(path, &tack_beside, &plain_beside).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &tack_beside, &plain_beside) {
         return None;
     }
     let fallen = plains
@@ -455,14 +457,14 @@ fn late_timers(path: &Path, tack: &Figures) -> Option<String> {
         variant.path_keys.extend(on_time);
         runs::fresh(path, &variant)
     });
-    if judge(path, &tack_on_time, &plain_on_time).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &tack_on_time, &plain_on_time) {
         return None;
     }
     let (policy, sparse) = SPARSE_PLAIN
         .iter()
         .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
         .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
-    let is_alike = !judge(path, tack, &sparse).contains(&Flag::Slow);
+    let is_alike = !shows(Flag::Slow, path, tack, &sparse);
     is_alike.then(|| {
         format!(
             "timers are late: with timers on time TACK is {:.2} times as fast as {PLAIN}; with late ones it sends {:.0} per MB and is \
@@ -486,8 +488,7 @@ fn density(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
         return None;
     }
     let dense = runs::fresh(path, &Variant::new("every"));
-    let is_alike = judge(path, &dense, plain).contains(&Flag::Slow)
-        && !judge(path, tack, &dense).contains(&Flag::Slow);
+    let is_alike = shows(Flag::Slow, path, &dense, plain) && !shows(Flag::Slow, path, tack, &dense);
     is_alike.then(|| {
         format!(
             "with an acknowledgement for each segment the plain sender is as slow: {:.2} times as fast as with TACK, {PLAIN} {:.2} times",

@@ -1,7 +1,7 @@
 //! Reasons that lie in a narrow way back, which acknowledgements fill.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, gain, judge};
+use crate::judge::{Flag, gain, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::{Path, Work};
 use crate::runs;
@@ -47,7 +47,7 @@ pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
             variant.path_keys.extend(path_key.map(str::to_owned));
             runs::fresh(path, &variant)
         });
-        let is_gone = !judge(path, &tack, &plain).contains(&Flag::Slow);
+        let is_gone = !shows(Flag::Slow, path, &tack, &plain);
         is_gone.then(|| gain(path, &tack, &plain))
     };
     let unpaced = gains(Some("window_pacing=off"), None)?;
@@ -67,13 +67,13 @@ pub(crate) fn denser_neighbour(path: &Path, tack: &Figures, plain: &Figures) -> 
         return None;
     }
     let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
-    if judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow) {
+    if shows(Flag::Slow, path, &fast_tack, &fast_plain) {
         return None;
     }
     let mut variant = Variant::new("tack");
     variant.path_keys.push("flow.1.ack=tack".into());
     let alike = runs::fresh(path, &variant);
-    let is_gone = !judge(path, &alike, plain).contains(&Flag::Slow);
+    let is_gone = !shows(Flag::Slow, path, &alike, plain);
     is_gone.then(|| {
         format!(
             "the neighbour fills the way back: beside another of TACK {:.2} Mbit/s, {PLAIN} beside {PLAIN} {:.2}; {:.2} and {:.2} on a \
@@ -116,7 +116,7 @@ pub(crate) fn narrow_way_back(
         None
     };
     let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
-    if judge(path, &fast_tack, &fast_plain).contains(&flag) {
+    if shows(flag, path, &fast_tack, &fast_plain) {
         return None;
     }
     Some(format!(
@@ -139,7 +139,7 @@ fn larger(path: &Path, tack: &Figures) -> Option<String> {
         variant.flow_keys.extend(*keys);
         let larger = runs::fresh(path, &variant);
         let is_as_large = per_byte(&larger) <= 1.1 * per_byte(tack);
-        let is_no_faster = !judge(path, tack, &larger).contains(&Flag::Slow);
+        let is_no_faster = !shows(Flag::Slow, path, tack, &larger);
         (is_as_large && is_no_faster).then(|| {
             format!(
                 "{policy} {} takes {:.2} times as many bytes, and TACK is {:.2} times as fast",
@@ -166,14 +166,14 @@ pub(crate) fn bursts_of_acknowledgements(
         variant.path_keys.push(format!("{BURSTS}.good_to_bad=0"));
         runs::fresh(path, &variant)
     });
-    if judge(path, &even_tack, &even_plain).contains(&flag) {
+    if shows(flag, path, &even_tack, &even_plain) {
         return None;
     }
     let (policy, sparse) = SPARSE_PLAIN
         .iter()
         .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
         .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
-    let is_alike = !judge(path, tack, &sparse).contains(&flag);
+    let is_alike = !shows(flag, path, tack, &sparse);
     is_alike.then(|| {
         format!(
             "bursts of losses are counted in packets: without them TACK is {:.2} times as fast as {PLAIN}; with them it sends {:.0} per MB \
