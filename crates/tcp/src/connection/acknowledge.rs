@@ -50,6 +50,8 @@ struct AckEvent<'a> {
     rate: Option<RateSample>,
     /// Bytes newly lost.
     lost: u64,
+    /// It showed a timeout to be false.
+    undid_timeout: bool,
 }
 
 impl AckEvent<'_> {
@@ -167,6 +169,7 @@ impl Connection {
             rtt: None,
             rate: None,
             lost: 0,
+            undid_timeout: false,
         }
     }
 
@@ -293,13 +296,15 @@ impl Connection {
     #[inline]
     fn recover_or_undo(&mut self, event: &mut AckEvent<'_>) {
         let late_original = event.delivery.late_original;
-        self.try_undo(
+        let timed_out = self.recovery.is_after_timeout();
+        let undid = self.try_undo(
             event.now,
             event.advanced.then_some(event.arrived),
             event.echoed,
             event.duplicate.is_some(),
             late_original,
         );
+        event.undid_timeout = timed_out && undid;
         if event.lost > 0 && self.log.lost_bytes() == 0 {
             event.lost = 0;
         }
@@ -427,8 +432,10 @@ impl Connection {
             snd_nxt: self.snd.nxt,
             in_recovery: event.was_in_recovery || !self.recovery.is_idle(),
             // A window at least half used in slow start counts as limiting: pacing spreads what it
-            // allows.
-            cwnd_limited: cwnd_limited || (slow_start && cwnd <= 2 * event.prior_in_flight),
+            // allows. What arrived before a false timeout lets the window grow no further than it
+            // was (RFC 4015 §3): a report of all of it would double it, and nothing is in flight.
+            cwnd_limited: !event.undid_timeout
+                && (cwnd_limited || (slow_start && cwnd <= 2 * event.prior_in_flight)),
             token: event
                 .delivery
                 .newest

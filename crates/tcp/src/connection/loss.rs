@@ -136,7 +136,7 @@ impl Connection {
         self.due.add(Due::Retransmission);
     }
 
-    /// Undoes a false episode where there is proof. `echoed` is a fresh timestamp echo, `advanced`
+    /// Undoes a false episode where there is proof, and says whether there was. `echoed` is a fresh timestamp echo, `advanced`
     /// is when an acknowledgement arrived that moved SND.UNA.
     pub(super) fn try_undo(
         &mut self,
@@ -145,7 +145,7 @@ impl Connection {
         echoed: Option<u32>,
         duplicate: bool,
         late_original: bool,
-    ) {
+    ) -> bool {
         // Eifel (RFC 3522 §3.2): did the original bring this acknowledgement about, or its
         // retransmission? One that reports a duplicate is not asked (step 6).
         let echoes_original = echoed
@@ -165,14 +165,16 @@ impl Connection {
             late_original,
             too_soon,
         };
-        if self.recover(now, self.snd.una, |recovery, sending| {
+        let undone = self.recover(now, self.snd.una, |recovery, sending| {
             recovery.try_undo(&evidence, sending)
-        }) {
+        });
+        if undone {
             self.telemetry.counters.undone_episodes += 1;
             self.telemetry.trace.add(now, || Traced::Recovery("undone"));
             self.due.set(Due::Retransmission, false);
             self.update_pacing();
         }
+        undone
     }
 
     /// Ends the episode when everything sent before it is acknowledged.
