@@ -19,6 +19,8 @@ const STRETCH: f64 = 0.1;
 /// 0.2 s at least.
 const SHIFT: f64 = 2.0;
 const LEAST_SHIFT: f64 = 0.2;
+/// Orders of the sixteen shifts, one for each moment of a path: odd, so that each has all sixteen.
+const STEPS: [u64; 4] = [7, 11, 13, 5];
 /// A plain run is no better than TACK's if it is so near to it, as a share of TACK's figure.
 const NEAR: f64 = 0.1;
 /// How the keys of a path begin that say when its MTU shrinks.
@@ -62,7 +64,12 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
     // Orders of their own, so that long delays and late moments do not go together.
     let share = |step: u64| (nth * step % FRESH) as f64 / (FRESH - 1) as f64;
     let stretch = 1.0 + STRETCH * (2.0 * share(1) - 1.0);
-    let shift = (SHIFT * path.rtt).max(LEAST_SHIFT) * (2.0 * share(7) - 1.0);
+    // Each moment shifts by itself: how far two of them are apart decides as well.
+    let mut steps = STEPS.iter().cycle();
+    let mut shift = || {
+        let step = steps.next().copied().unwrap_or_default();
+        (SHIFT * path.rtt).max(LEAST_SHIFT) * (2.0 * share(step) - 1.0)
+    };
     let micros = |seconds: f64| format!("{:.0}us", (1e6 * seconds).max(1.0));
     let mut keys = vec![format!(
         "wired.delay={}",
@@ -71,7 +78,7 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
     for (key, start, _) in all_blackouts(path) {
         // That of the handshake stays where the handshake is.
         let start = if start > HANDSHAKE * path.rtt {
-            (start + shift).max(HANDSHAKE * path.rtt)
+            (start + shift()).max(HANDSHAKE * path.rtt)
         } else {
             start * stretch
         };
@@ -83,7 +90,7 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
             Some((key, micros / 1e6))
         });
         let (key, start) = start.expect("the MTU shrinks at a number of microseconds");
-        keys.push(format!("wired.{key}={}", micros(start + shift)));
+        keys.push(format!("wired.{key}={}", micros(start + shift())));
     }
     if path.begins_later {
         let start = LATEST_BEGINNING * share(3);

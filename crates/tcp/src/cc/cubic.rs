@@ -64,7 +64,7 @@ struct State {
 #[derive(Debug)]
 pub struct Cubic {
     mss: u64,
-    initial_window: u64,
+    restart_window: u64,
     /// Multiplicative decrease factor.
     beta: f64,
     state: State,
@@ -79,7 +79,7 @@ impl Cubic {
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
-            initial_window,
+            restart_window: init.restart_window,
             beta: BETA,
             state: State {
                 cwnd: initial_window,
@@ -320,14 +320,14 @@ impl CongestionController for Cubic {
         // it.
         state.ssthresh = state.ssthresh.max(state.cwnd / 4 * 3);
         // RFC 5681 §4.1: the restart window.
-        state.cwnd = state.cwnd.min(self.initial_window);
+        state.cwnd = state.cwnd.min(self.restart_window);
         state.fraction = 0.0;
         state.stage = None;
     }
 
     fn on_mss(&mut self, mss: u64) {
         self.mss = mss.clamp(1, MAX_MSS);
-        self.initial_window = self.initial_window.max(self.mss);
+        self.restart_window = self.restart_window.max(self.mss);
         self.state.cwnd = self.state.cwnd.max(self.mss);
         // K is measured in the old segments.
         self.state.stage = None;

@@ -36,7 +36,7 @@ struct Saved {
 #[derive(Debug)]
 pub struct NewReno {
     mss: u64,
-    initial_window: u64,
+    restart_window: u64,
     cwnd: u64,
     ssthresh: u64,
     /// Bytes delivered in congestion avoidance that did not yet make up a window.
@@ -56,7 +56,7 @@ impl NewReno {
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
-            initial_window,
+            restart_window: init.restart_window,
             cwnd: initial_window,
             ssthresh: u64::MAX,
             acked_bytes: 0,
@@ -242,13 +242,13 @@ impl CongestionController for NewReno {
         // it.
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         // RFC 5681 §4.1: the restart window.
-        self.cwnd = self.cwnd.min(self.initial_window);
+        self.cwnd = self.cwnd.min(self.restart_window);
         self.acked_bytes = 0;
     }
 
     fn on_mss(&mut self, mss: u64) {
         self.mss = mss.clamp(1, MAX_MSS);
-        self.initial_window = self.initial_window.max(self.mss);
+        self.restart_window = self.restart_window.max(self.mss);
         self.cwnd = self.cwnd.max(self.mss);
     }
 
@@ -320,6 +320,7 @@ mod tests {
             now: Instant::ZERO,
             mss: MSS,
             initial_window: 10 * MSS,
+            restart_window: 10 * MSS,
             rtt: None,
             seed: 0,
             counting: Counting::Bytes,
@@ -436,11 +437,25 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_syn_does_not_make_the_restart_window_small() {
+        let init = Init {
+            restart_window: 10 * MSS,
+            ..Init::new(Instant::ZERO, MSS, MSS)
+        };
+        let mut reno = NewReno::new(&init);
+        assert_eq!(reno.cwnd(), MSS);
+        reno.on_ack(&ack(90 * MSS));
+        reno.on_idle_restart(Instant::ZERO, Duration::from_secs(1));
+        assert_eq!(reno.cwnd(), 10 * MSS);
+    }
+
+    #[test]
     fn hystart_is_there_by_choice() {
         let init = Init {
             now: Instant::ZERO,
             mss: MSS,
             initial_window: 10 * MSS,
+            restart_window: 10 * MSS,
             rtt: None,
             seed: 0,
             counting: Counting::Bytes,

@@ -91,6 +91,7 @@ impl Driver {
             now: Instant::ZERO,
             mss: MSS,
             initial_window: 10 * MSS,
+            restart_window: 10 * MSS,
             rtt,
             seed: 7,
             counting: crate::cc::Counting::Bytes,

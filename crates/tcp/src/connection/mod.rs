@@ -195,6 +195,7 @@ impl Connection {
             now,
             mss,
             initial_window: mss * u64::from(config.initial_window_segments.max(1)),
+            restart_window: mss * u64::from(config.initial_window_segments.max(1)),
             rtt: None,
             seed,
             counting: config.counting,

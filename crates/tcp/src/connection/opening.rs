@@ -303,15 +303,12 @@ impl Connection {
             self.mtu.begin_with(now, base);
         }
         let mss = u64::from(self.mtu.mss()) - self.data_options_len();
-        let segments = if lost {
-            1
-        } else {
-            u64::from(self.config.initial_window_segments)
-        };
+        let usual = mss * u64::from(self.config.initial_window_segments.max(1));
         self.cc = self.config.build_controller(&cc::Init {
             now,
             mss,
-            initial_window: mss * segments.max(1),
+            initial_window: if lost { mss } else { usual },
+            restart_window: usual,
             rtt: self.rtt.smoothed(),
             seed: self.identity.seed,
             counting: self.config.counting,

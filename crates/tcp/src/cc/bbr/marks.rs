@@ -47,6 +47,7 @@ impl Marks {
                 now: congestion.now,
                 mss,
                 initial_window: in_use,
+                restart_window: in_use,
                 rtt: None,
                 seed: 0,
                 counting: crate::cc::Counting::Bytes,

@@ -18,6 +18,7 @@ impl Driver {
             now: Instant::ZERO,
             mss: MSS,
             initial_window: 2 * segments * MSS,
+            restart_window: 2 * segments * MSS,
             rtt: None,
             seed: 0,
             counting: crate::cc::Counting::Bytes,

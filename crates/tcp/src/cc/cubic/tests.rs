@@ -11,6 +11,7 @@ fn beginning_with(segments: u64) -> Cubic {
         now: Instant::ZERO,
         mss: MSS,
         initial_window: segments * MSS,
+        restart_window: segments * MSS,
         rtt: None,
         seed: 0,
         counting: crate::cc::Counting::Bytes,

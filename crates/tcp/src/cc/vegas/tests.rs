@@ -22,6 +22,7 @@ impl Driver {
             now: Instant::ZERO,
             mss: MSS,
             initial_window: 2 * MSS,
+            restart_window: 2 * MSS,
             rtt: None,
             seed: 0,
             counting: crate::cc::Counting::Bytes,
