@@ -131,3 +131,42 @@ fn told(path: &Path, flag: Flag, figures: &Figures) -> String {
         (_, Work::Video) => format!("{:.2} of the time still", figures.still),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::paths::path;
+
+    #[test]
+    fn neighbours_differ_in_each_moment_but_that_of_the_handshake() {
+        // Two blackouts of the way back, the second one that of the handshake, and one of the other.
+        let path = path(153_921);
+        let all: Vec<_> = (0..FRESH).map(|nth| neighbour(&path, nth)).collect();
+        let of = |key: &str| -> Vec<u64> {
+            let value = |keys: &Vec<String>| {
+                let found = keys.iter().find_map(|one| one.strip_prefix(key));
+                found.and_then(|value| value.strip_suffix("us")?.parse().ok())
+            };
+            all.iter().filter_map(value).collect()
+        };
+        let moments = ["wired.blackout.0.start=", "wired.blackout_reverse.0.start="].map(of);
+        for (moments, at) in moments.iter().zip([4_451_314, 3_792_664_u64]) {
+            let different: HashSet<_> = moments.iter().collect();
+            assert_eq!(different.len(), FRESH as usize);
+            let most = (2e6 * SHIFT * path.rtt / 2.0) as u64 + 1;
+            assert!(moments.iter().all(|moment| moment.abs_diff(at) <= most));
+        }
+        let apart: HashSet<_> = moments[0]
+            .iter()
+            .zip(&moments[1])
+            .map(|(one, other)| one - other)
+            .collect();
+        assert!(apart.len() > 8, "each shifts by itself");
+        assert_eq!(of("wired.blackout_reverse.1.start="), [1; FRESH as usize]);
+        let delays = of("wired.delay=");
+        assert_eq!(delays.first(), Some(&(path.delay_us * 9 / 10)));
+        assert_eq!(delays.last(), Some(&(path.delay_us * 11 / 10)));
+    }
+}
