@@ -13,8 +13,11 @@ const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 const MEMORY: Duration = Duration::from_secs(10);
 /// Reports in that queue at most, where the queue is theirs, …
 const WAITING_REPORTS: u64 = 8;
-/// … and where acknowledgements get lost, as in a queue that is too short for so many.
+/// … and where many acknowledgements get lost, as in a queue that is too short for so many.
 const WAITING_REPORTS_OF_FEW: u64 = 3;
+/// Loss rate of acknowledgements that shows such a queue. One that data of this side fills now and
+/// then loses fewer.
+const OVERFLOW: f64 = 0.05;
 /// The longest time between reports on account of that queue.
 const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);
 
@@ -64,9 +67,10 @@ impl BackQueue {
         if back > rtt_min {
             self.clogged_to = now + MEMORY;
         }
-        let waiting = match sync.ack_loss_rate {
-            0 => WAITING_REPORTS,
-            _ => WAITING_REPORTS_OF_FEW,
+        let waiting = if f64::from(sync.ack_loss_rate) < OVERFLOW * 65_536.0 {
+            WAITING_REPORTS
+        } else {
+            WAITING_REPORTS_OF_FEW
         };
         // Whatever the sender says.
         let few_wait = Nanos::from(back) / waiting;
