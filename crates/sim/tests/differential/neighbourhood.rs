@@ -27,11 +27,11 @@ const NEAR: f64 = 0.1;
 const NARROWING: &str = "mtu_black_hole_from";
 
 /// Sixteen paths beside this one, with delays up to a tenth shorter and longer, with blackouts and
-/// the shrinking of the MTU up to two round trips or 0.2 s sooner and later and, where the second flow
-/// begins later, with other beginnings. On these together the difference must be gone. That is not
-/// enough, because TACK may fail rarely where the plain policy never does: so many of the sixteen
-/// plain runs must fare no better than TACK does here that TACK's result could be one of theirs (the
-/// exact rank test at 10 %).
+/// the shrinking of the MTU up to two round trips or 0.2 s sooner and later and, where the second
+/// flow begins later, with other beginnings. On these together the difference must be gone. That is
+/// not enough, because TACK may fail rarely where the plain policy never does: so many of the
+/// sixteen plain runs must fare no better than TACK does here that TACK's result could be one of
+/// theirs (the exact rank test at 10 %).
 pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
     let [tacks, plains] = Variant::both().map(|variant| {
         (0..FRESH)
@@ -61,8 +61,8 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
 
 /// The keys of neighbour `nth`.
 fn neighbour(path: &Path, nth: u64) -> Vec<String> {
-    // Orders of their own, so that long delays and late moments do not go together, nor two moments:
-    // seventeen is a prime.
+    // Orders of their own, so that long delays and late moments do not go together, nor two
+    // moments: seventeen is a prime.
     let share = |step: u64| ((nth + 1) * step % (FRESH + 1) - 1) as f64 / (FRESH - 1) as f64;
     let stretch = 1.0 + STRETCH * (2.0 * share(1) - 1.0);
     // Each moment shifts by itself: how far two of them are apart decides as well.
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn neighbours_differ_in_each_moment_but_that_of_the_handshake() {
-        // Two blackouts of the way back, the second one that of the handshake, and one of the other.
+        // Two blackouts of the way back, of which the second one is that of the handshake, and one
+        // of the other way.
         let path = path(153_921);
         let all: Vec<_> = (0..FRESH).map(|nth| neighbour(&path, nth)).collect();
         let of = |key: &str| -> Vec<u64> {

@@ -545,7 +545,10 @@ fn after_timeouts_small_segments_draw_as_many_reports_as_prompt_acknowledgements
     // RTTmin/4 of a path of 3.4 ms.
     let prompt = run("bulk", "delayed:2,timer=862us");
     println!("{both_ways:?}, one way {one_way:?}, {plain:?} with delayed:2, {prompt:?} that soon");
-    assert!(both_ways.0 <= one_way.0, "{both_ways:?}, {one_way:?}");
+    assert!(
+        both_ways.0 <= 1.02 * one_way.0,
+        "{both_ways:?}, {one_way:?}"
+    );
     assert!(one_way.1 <= 1.1 * plain.1, "{one_way:?}, {plain:?}");
     let [own, others] = [one_way, prompt].map(|(acks, segments)| acks / segments);
     assert!(own <= 1.1 * others, "{own}, {others}");

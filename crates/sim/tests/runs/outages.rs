@@ -80,7 +80,7 @@ fn a_burst_of_lost_acknowledgements_does_not_last_as_long_as_the_run() {
 
 /// Path 150528: acknowledgements are lost for 0.6 s of slow start. The first report after it shows
 /// that all of the flight had arrived, so that the timeout was false. The window came back, and the
-/// same report doubled it at once: it left as a burst into a queue of ten packets, and 10.4 % of the
+/// same report doubled it at once: it left as a burst into a queue of ten packets. 10.4 % of all
 /// segments were sent again, 2.9 % with `delayed:2`, whose timeout is not undone.
 #[test]
 fn what_shows_a_timeout_to_be_false_does_not_double_the_window() {

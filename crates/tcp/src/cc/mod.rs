@@ -63,9 +63,9 @@ pub struct Init {
     pub mss: u64,
     /// First congestion window, bytes.
     pub initial_window: u64,
-    /// The window after idle time, bytes: RFC 5681 §4.1 has the initial one for it. A lost SYN makes
-    /// the connection begin with a smaller one (§3.1), and says nothing of a path that has been in
-    /// use since.
+    /// The window after idle time, bytes: RFC 5681 §4.1 has the initial one for it. A lost SYN
+    /// makes the connection begin with a smaller one (§3.1), and says nothing of a path that has
+    /// been in use since.
     pub restart_window: u64,
     /// RTT of the handshake, if one was measured.
     pub rtt: Option<Duration>,
@@ -77,8 +77,8 @@ pub struct Init {
 
 impl Init {
     /// A connection that begins at `now` with segments of `mss` bytes and a first window of
-    /// `initial_window` bytes, also after idle time, without a measured RTT: what tests of a controller start from.
-    /// Set the public fields that differ.
+    /// `initial_window` bytes, also after idle time, without a measured RTT: what tests of a
+    /// controller start from. Set the public fields that differ.
     pub const fn new(now: Instant, mss: u64, initial_window: u64) -> Self {
         Self {
             now,

@@ -136,8 +136,8 @@ impl Connection {
         self.due.add(Due::Retransmission);
     }
 
-    /// Undoes a false episode where there is proof, and says whether there was. `echoed` is a fresh timestamp echo, `advanced`
-    /// is when an acknowledgement arrived that moved SND.UNA.
+    /// Undoes a false episode where there is proof, and says whether there was. `echoed` is a fresh
+    /// timestamp echo, `advanced` is when an acknowledgement arrived that moved SND.UNA.
     pub(super) fn try_undo(
         &mut self,
         now: Instant,

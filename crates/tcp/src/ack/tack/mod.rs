@@ -70,7 +70,7 @@ pub(crate) struct TackPolicy {
     /// The segment with the largest number brought nothing new.
     repeated: bool,
     window_closing: bool,
-    /// Half of the window is used up by what is not acknowledged.
+    /// The window is used up, half of it or more by what is not acknowledged.
     window_used: bool,
     delays: OneWayDelays,
     meter: ArrivalMeter,
@@ -241,11 +241,15 @@ impl AckPolicy for TackPolicy {
             return AckDecision::Now(AckReason::Window);
         }
         self.window_closing = closing;
-        // The sender's window would run dry before the period is over. The application may be about
-        // to read what arrived: then one acknowledgement says both.
+        // The sender's window would run dry before the period is over. If nothing more fits into
+        // it, the application may be about to read what arrived: then one acknowledgement says
+        // both.
         if arrival.unacknowledged >= arrival.window / 2 {
-            self.window_used = true;
-            return AckDecision::Delayed(now);
+            self.window_used = arrival.window_left < arrival.peer_mss;
+            return match self.window_used {
+                true => AckDecision::Delayed(now),
+                false => AckDecision::Now(AckReason::Threshold),
+            };
         }
         self.schedule.on_window(arrival.window_left, &self.gaps);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled
