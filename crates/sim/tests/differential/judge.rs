@@ -55,12 +55,15 @@ impl fmt::Display for Flag {
 
 impl Flag {
     /// One run is enough: chance does not excuse it, where it is not chance that `plain` fared
-    /// better, and no neighbour that is alike takes what it should have.
-    pub(crate) fn is_certain(self, path: &Path, plain: &Figures) -> bool {
+    /// better, and no neighbour that is alike takes nearly all of what it should have.
+    pub(crate) fn is_certain(self, path: &Path, tack: &Figures, plain: &Figures) -> bool {
         match self {
             Self::Broken | Self::Stall => true,
             Self::Hang => {
-                !is_starved(plain) && !is_backed_off(path, plain) && !path.has_alike_neighbour
+                let is_still = tack.bytes < NOTHING * plain.bytes;
+                !is_starved(plain)
+                    && !is_backed_off(path, plain)
+                    && (is_still || !path.has_alike_neighbour)
             }
             _ => false,
         }
@@ -89,6 +92,8 @@ const SPEED: f64 = 0.7;
 const REPEATED: f64 = 0.06;
 const ACKS: f64 = 1.3;
 const PROCESSOR: f64 = 3.0;
+/// Share of the plain policy's bytes below which next to nothing came through.
+const NOTHING: f64 = 0.01;
 /// Share of the faster flow's speed below which the slower one of two alike flows is starved.
 const STARVED: f64 = 0.1;
 
@@ -148,10 +153,13 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     flags
 }
 
-/// True where the difference that `flag` stands for is there. A run that hangs is slow as well.
+/// True where the difference that `flag` stands for is there. A run that hangs, stalls or breaks an
+/// invariant shows no less: nothing is gone where it does.
 pub(crate) fn shows(flag: Flag, path: &Path, tack: &Figures, plain: &Figures) -> bool {
-    let flags = judge(path, tack, plain);
-    flags.contains(&flag) || flag == Flag::Slow && flags.contains(&Flag::Hang)
+    let is_worse = |raised: &Flag| matches!(raised, Flag::Hang | Flag::Stall | Flag::Broken);
+    judge(path, tack, plain)
+        .iter()
+        .any(|raised| *raised == flag || is_worse(raised))
 }
 
 /// TACK sent more acknowledgements than so many for each byte, with an allowance: an answer
@@ -222,16 +230,21 @@ mod tests {
                 "{own}"
             );
         }
-        assert!(!Flag::Hang.is_certain(&path, &starved));
+        assert!(!Flag::Hang.is_certain(&path, &starved, &starved));
         // Where two plain flows share, it needs a reason; alone there is none.
         let fair = shares(30.0, 25.0, 30.0);
         assert_eq!(judge(&path, &shares(1.0, 1.0, 60.0), &fair), [Flag::Hang]);
-        assert!(!Flag::Hang.is_certain(&path, &fair));
+        let moved = |bytes| Figures {
+            bytes,
+            ..shares(30.0, 25.0, 30.0)
+        };
+        assert!(!Flag::Hang.is_certain(&path, &moved(2.0), &moved(100.0)));
+        assert!(Flag::Hang.is_certain(&path, &moved(0.5), &moved(100.0)));
         let alone = Path {
             has_alike_neighbour: false,
             ..path
         };
-        assert!(Flag::Hang.is_certain(&alone, &fair));
+        assert!(Flag::Hang.is_certain(&alone, &fair, &fair));
     }
 
     #[test]
@@ -246,7 +259,7 @@ mod tests {
                 no_progress,
                 ..Figures::default()
             };
-            assert_eq!(Flag::Hang.is_certain(&path, &plain), is_certain);
+            assert_eq!(Flag::Hang.is_certain(&path, &plain, &plain), is_certain);
         }
     }
 }

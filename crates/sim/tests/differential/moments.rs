@@ -8,7 +8,7 @@ use crate::runs;
 
 /// How probable it must be that a flow of the plain policy gets no more than TACK does, by the
 /// exact rank test, before a flag counts as chance.
-const CHANCE: f64 = 0.1;
+pub(crate) const CHANCE: f64 = 0.1;
 /// How the tables of a path begin that say when nothing passes.
 const BLACKOUT: &str = "[[wired.blackout";
 /// A blackout that begins no later, in round trips, is there for the handshake.

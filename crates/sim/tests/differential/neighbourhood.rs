@@ -8,7 +8,7 @@
 use crate::figures::Figures;
 use crate::judge::{Flag, shows};
 use crate::measure::{PLAIN, Variant};
-use crate::moments::{HANDSHAKE, all_blackouts, is_chance};
+use crate::moments::{CHANCE, HANDSHAKE, all_blackouts};
 use crate::paths::{LATEST_BEGINNING, Path, Work};
 use crate::runs::{self, FRESH};
 
@@ -29,9 +29,9 @@ const NARROWING: &str = "mtu_black_hole_from";
 /// Sixteen paths beside this one, with delays up to a tenth shorter and longer, with blackouts and
 /// the shrinking of the MTU up to two round trips or 0.2 s sooner and later and, where the second
 /// flow begins later, with other beginnings. On these together the difference must be gone. That is
-/// not enough, because TACK may fail rarely where the plain policy never does: so many of the
-/// sixteen plain runs must fare no better than TACK does here that TACK's result could be one of
-/// theirs (the exact rank test at 10 %).
+/// not enough, because TACK may fail rarely where the plain policy never does, or less often: some
+/// plain run must fare no better than TACK does here, and of TACK's own runs there no more than
+/// chance allows (Fisher's exact test at 10 %).
 pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
     let [tacks, plains] = Variant::both().map(|variant| {
         (0..FRESH)
@@ -45,13 +45,12 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
     let measure = |figures: &Figures| badness(path, flag, figures);
     let here = measure(tack);
     let least = here - NEAR * here.abs();
-    let as_bad = plains
-        .iter()
-        .filter(|plain| measure(plain) >= least)
-        .count();
-    is_chance(as_bad, plains.len()).then(|| {
+    let as_bad = |runs: &[Figures]| runs.iter().filter(|run| measure(run) >= least).count();
+    let [own, others] = [&tacks, &plains].map(|runs| as_bad(runs));
+    (others > 0 && is_chance(own, others, plains.len())).then(|| {
         format!(
-            "chance: on paths beside this one TACK has {} and {PLAIN} {}, and {as_bad} of {} of those are no better than TACK here, or by less than a tenth",
+            "chance: on paths beside this one TACK has {} and {PLAIN} {}; {own} and {others} of {} are no better than TACK here, or by \
+             less than a tenth",
             told(path, flag, &tack_beside),
             told(path, flag, &plain_beside),
             plains.len(),
@@ -100,12 +99,32 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
     keys
 }
 
-/// What is counted, and the time of a transfer, as means.
+/// Means of what the flags are about: a median would not show that a third of the runs fail.
 fn mean(runs: &[Figures]) -> Figures {
+    let mean =
+        |figure: fn(&Figures) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
     Figures {
-        completion: runs.iter().map(|run| run.completion).sum::<f64>() / runs.len() as f64,
+        completion: mean(|run| run.completion),
+        goodput: mean(|run| run.goodput),
+        slower: mean(|run| run.slower),
+        answers: mean(|run| run.answers),
+        still: mean(|run| run.still),
         ..Figures::together(runs)
     }
+}
+
+/// Of `all` runs each, `own` and `others` are bad: that as many or more of the bad ones fall to the
+/// first half by chance alone is not improbable.
+fn is_chance(own: usize, others: usize, all: usize) -> bool {
+    let choose =
+        |n: usize, k: usize| -> f64 { (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product() };
+    let bad = own + others;
+    let ways = |first: usize| choose(all, first) * choose(all, bad - first);
+    let as_many: f64 = (own..=bad.min(all))
+        .filter(|first| bad - first <= all)
+        .map(ways)
+        .sum();
+    as_many >= CHANCE * choose(2 * all, bad)
 }
 
 /// What `flag` is about: more is worse.
@@ -139,6 +158,13 @@ mod tests {
 
     use super::*;
     use crate::paths::path;
+
+    #[test]
+    fn as_many_bad_ones_are_chance_and_many_more_are_not() {
+        for (own, others, chance) in [(4, 0, false), (7, 1, false), (3, 1, true), (4, 4, true)] {
+            assert_eq!(is_chance(own, others, 16), chance, "{own} and {others}");
+        }
+    }
 
     #[test]
     fn neighbours_differ_in_each_moment_but_that_of_the_handshake() {

@@ -38,7 +38,9 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
                 .map(|variant| measure::processor_without_checks(&path, variant, seed));
             flags = judge(&path, &tack, &plain);
         }
-        let is_certain = flags.iter().any(|flag| flag.is_certain(&path, &plain))
+        let is_certain = flags
+            .iter()
+            .any(|flag| flag.is_certain(&path, &tack, &plain))
             && !(flags == [Flag::Hang] && happens_to(&path, &both[1], &tack));
         if nth == 0 && flags.is_empty() || is_certain {
             return Verdict {

@@ -79,7 +79,7 @@ impl Cubic {
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
-            restart_window: init.restart_window,
+            restart_window: init.restart_window.clamp(mss, MAX_WINDOW),
             beta: BETA,
             state: State {
                 cwnd: initial_window,

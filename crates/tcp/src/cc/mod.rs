@@ -65,7 +65,7 @@ pub struct Init {
     pub initial_window: u64,
     /// The window after idle time, bytes: RFC 5681 §4.1 has the initial one for it. A lost SYN
     /// makes the connection begin with a smaller one (§3.1), and says nothing of a path that has
-    /// been in use since.
+    /// been in use since: after one it is the usual initial window, as in Linux.
     pub restart_window: u64,
     /// RTT of the handshake, if one was measured.
     pub rtt: Option<Duration>,

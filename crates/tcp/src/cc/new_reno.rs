@@ -56,7 +56,7 @@ impl NewReno {
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
-            restart_window: init.restart_window,
+            restart_window: init.restart_window.clamp(mss, MAX_WINDOW),
             cwnd: initial_window,
             ssthresh: u64::MAX,
             acked_bytes: 0,

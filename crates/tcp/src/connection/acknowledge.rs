@@ -433,7 +433,8 @@ impl Connection {
             in_recovery: event.was_in_recovery || !self.recovery.is_idle(),
             // A window at least half used in slow start counts as limiting: pacing spreads what it
             // allows. What arrived before a false timeout lets the window grow no further than it
-            // was (RFC 4015 §3): a report of all of it would double it, and nothing is in flight.
+            // was: a report of all of it would double it, and nothing is in flight. (RFC 4015 §3
+            // allows even less: what is in flight, and an initial window.)
             cwnd_limited: !event.undid_timeout
                 && (cwnd_limited || (slow_start && cwnd <= 2 * event.prior_in_flight)),
             token: event

@@ -187,6 +187,10 @@ impl SentLog {
             debug_assert!(false, "a retransmitted segment is in the log");
             return;
         };
+        if self.segments[index].fate == Fate::Sacked {
+            debug_assert!(false, "a delivered segment is not retransmitted");
+            return;
+        }
         if range.end < self.segments[index].end {
             self.cut(index, range.end);
         } else {
@@ -199,11 +203,7 @@ impl SentLog {
                 self.lost_bytes -= before.len();
                 self.in_flight += before.len();
             }
-            Fate::InFlight => {}
-            Fate::Sacked => {
-                debug_assert!(false, "a delivered segment is not retransmitted");
-                return;
-            }
+            Fate::InFlight | Fate::Sacked => {}
         }
         let segment = &mut self.segments[index];
         segment.fate = Fate::InFlight;
