@@ -278,7 +278,7 @@ impl Connection {
     fn sample_coarsely(&mut self, now: Instant, age: Duration) {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
         match self.rtt.min() {
-            None => self.rtt.sample(now, age, age, una, nxt),
+            None => self.rtt.sample_first(now, age, una, nxt),
             Some(floor) => self.rtt.sample_smooth(age.max(floor), una, nxt),
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct RttEstimator {
     least: Option<Duration>,
     /// The controller has been given a sample.
     is_told: bool,
+    /// All that is known comes from a sample that may hold the wait for several timeouts.
+    is_doubtful: bool,
     initial_rto: Nanos,
     /// What the peer stated, before there was a sample.
     stated: Option<Nanos>,
@@ -55,6 +57,7 @@ impl RttEstimator {
             min: WindowedMin::new(nanos(MIN_WINDOW)),
             least: None,
             is_told: false,
+            is_doubtful: false,
             initial_rto: initial_rto.into(),
             stated: None,
             min_rto: min_rto.into(),
@@ -82,9 +85,30 @@ impl RttEstimator {
         snd_una: StreamOffset,
         snd_nxt: StreamOffset,
     ) {
+        if core::mem::take(&mut self.is_doubtful) {
+            // It would take dozens of samples to forget it.
+            self.smoothed = None;
+            self.round_max_deviation = Nanos::ZERO;
+        }
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
         self.least = Some(self.least.map_or(fastest, |least| least.min(fastest)));
         self.sample_smooth(smooth, snd_una, snd_nxt);
+    }
+
+    /// Takes the first sample, `age`, from an acknowledgement that does not say which transmission
+    /// it answers. If the timer is backed off it may hold the wait for all timeouts so far, as where
+    /// a receiver repeats the acknowledgement of the first one: then the next sample of
+    /// [`Self::sample`] takes its place.
+    pub(crate) fn sample_first(
+        &mut self,
+        now: Instant,
+        age: Duration,
+        snd_una: StreamOffset,
+        snd_nxt: StreamOffset,
+    ) {
+        let is_doubtful = self.backoff > 0;
+        self.sample(now, age, age, snd_una, snd_nxt);
+        self.is_doubtful = is_doubtful;
     }
 
     /// The controller is given a sample. True for the first one.
@@ -475,6 +499,40 @@ mod tests {
         });
         assert!(taken.is_some_and(|samples| samples <= 3), "{taken:?}");
         assert!(rtt.rto() > late);
+    }
+
+    #[test]
+    fn a_first_sample_that_holds_timeouts_does_not_last() {
+        let at = |millis| Instant::from_millis(millis);
+        let mut rtt = RttEstimator::new(ms(1_000), ms(200), ms(60_000));
+        rtt.back_off(StreamOffset(1));
+        rtt.back_off(StreamOffset(1));
+        rtt.sample_first(
+            at(6_000),
+            ms(6_000),
+            StreamOffset(1_000),
+            StreamOffset(1_000),
+        );
+        assert!(rtt.rto() >= ms(6_000));
+        rtt.sample(
+            at(6_100),
+            ms(60),
+            ms(60),
+            StreamOffset(2_000),
+            StreamOffset(2_000),
+        );
+        assert_eq!((rtt.smoothed(), rtt.rto()), (Some(ms(60)), ms(260)));
+        // Without timeouts a first sample stays.
+        let mut rtt = RttEstimator::new(ms(1_000), ms(200), ms(60_000));
+        rtt.sample_first(at(100), ms(100), StreamOffset(1_000), StreamOffset(1_000));
+        rtt.sample(
+            at(200),
+            ms(60),
+            ms(60),
+            StreamOffset(2_000),
+            StreamOffset(2_000),
+        );
+        assert_eq!(rtt.smoothed(), Some(ms(95)));
     }
 
     #[test]
