@@ -105,8 +105,8 @@ impl Inner {
         Registration::new(&self.handle, Queue::Readers(self.id))
     }
 
-    /// As [`Inner::readable`], with a place of [`Inner::waiting_reader`]: for a caller that looks
-    /// under a lock of its own, so that nothing arrives unseen between its look and its wait.
+    /// As [`Inner::readable`], with a place of [`Inner::waiting_reader`]: for a caller that
+    /// checks for data and registers its wait under one lock, so that it misses no wakeup.
     pub(crate) fn poll_readable(
         &self,
         waiting: &mut Registration<'_>,

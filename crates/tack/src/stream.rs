@@ -154,7 +154,7 @@ impl Stream {
     /// Writes what there is room for, and returns how much that was.
     ///
     /// # Errors
-    /// `WouldBlock` when there is no room; otherwise as writing.
+    /// `WouldBlock` if the send buffer is full. All other errors are those of a write.
     pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
         self.inner.try_write(buf)
     }

@@ -105,6 +105,21 @@ impl Figures {
         }
     }
 
+    /// As [`Self::together`], with means of speed and time as well: a median does not show that a
+    /// third of the runs fail.
+    pub(crate) fn on_average(runs: &[Self]) -> Self {
+        let mean =
+            |figure: fn(&Self) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
+        Self {
+            completion: mean(|run| run.completion),
+            goodput: mean(|run| run.goodput),
+            slower: mean(|run| run.slower),
+            answers: mean(|run| run.answers),
+            still: mean(|run| run.still),
+            ..Self::together(runs)
+        }
+    }
+
     /// Each figure's median; unfinished when most runs were, broken when any was.
     pub(crate) fn median(runs: &[Self]) -> Self {
         let median = |figure: fn(&Self) -> f64| {

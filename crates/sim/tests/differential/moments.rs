@@ -79,11 +79,7 @@ pub(crate) fn moment_of_blackout(path: &Path, tack: &Figures) -> Option<String> 
             blackouts.iter().map(begins).collect()
         })
     });
-    let mean = |runs: &[Figures]| Figures {
-        completion: runs.iter().map(|run| run.completion).sum::<f64>() / runs.len() as f64,
-        ..Figures::together(runs)
-    };
-    let (tack_mean, plain_mean) = (mean(&tacks), mean(&plains));
+    let [tack_mean, plain_mean] = [&tacks, &plains].map(|runs| Figures::on_average(runs));
     if shows(Flag::Slow, path, &tack_mean, &plain_mean) {
         return None;
     }

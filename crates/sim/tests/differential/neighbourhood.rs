@@ -21,7 +21,8 @@ const SHIFT: f64 = 2.0;
 const LEAST_SHIFT: f64 = 0.2;
 /// Orders of the sixteen shifts, one for each moment of a path.
 const STEPS: [u64; 4] = [7, 11, 13, 5];
-/// A plain run is no better than TACK's if it is so near to it, as a share of TACK's figure.
+/// A run counts as bad if its figure is no better than TACK's on the flagged path, or better by less
+/// than this share of it.
 const NEAR: f64 = 0.1;
 /// How the keys of a path begin that say when its MTU shrinks.
 const NARROWING: &str = "mtu_black_hole_from";
@@ -38,7 +39,7 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
             .map(|nth| runs::with_keys(path, &variant, nth, neighbour(path, nth)))
             .collect::<Vec<_>>()
     });
-    let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| mean(runs));
+    let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::on_average(runs));
     if shows(flag, path, &tack_beside, &plain_beside) {
         return None;
     }
@@ -47,21 +48,21 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
     let least = here - NEAR * here.abs();
     let as_bad = |runs: &[Figures]| runs.iter().filter(|run| measure(run) >= least).count();
     let [own, others] = [&tacks, &plains].map(|runs| as_bad(runs));
-    (others > 0 && is_chance(own, others, plains.len())).then(|| {
+    (others > 0 && is_as_often_bad(own, others, plains.len())).then(|| {
         format!(
-            "chance: on paths beside this one TACK has {} and {PLAIN} {}; {own} and {others} of {} are no better than TACK here, or by \
-             less than a tenth",
+            "chance: on {} paths beside this one TACK has {} and {PLAIN} {}. {own} runs of TACK and {others} of {PLAIN} are as bad as \
+             TACK's run here, within a tenth",
+            plains.len(),
             told(path, flag, &tack_beside),
             told(path, flag, &plain_beside),
-            plains.len(),
         )
     })
 }
 
 /// The keys of neighbour `nth`.
 fn neighbour(path: &Path, nth: u64) -> Vec<String> {
-    // Orders of their own, so that long delays and late moments do not go together, nor two
-    // moments: seventeen is a prime.
+    // Multiples modulo a prime (17): each quantity runs through its sixteen values in its own
+    // order, so that no two of them are correlated.
     let share = |step: u64| ((nth + 1) * step % (FRESH + 1) - 1) as f64 / (FRESH - 1) as f64;
     let stretch = 1.0 + STRETCH * (2.0 * share(1) - 1.0);
     // Each moment shifts by itself: how far two of them are apart decides as well.
@@ -99,23 +100,9 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
     keys
 }
 
-/// Means of what the flags are about: a median would not show that a third of the runs fail.
-fn mean(runs: &[Figures]) -> Figures {
-    let mean =
-        |figure: fn(&Figures) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
-    Figures {
-        completion: mean(|run| run.completion),
-        goodput: mean(|run| run.goodput),
-        slower: mean(|run| run.slower),
-        answers: mean(|run| run.answers),
-        still: mean(|run| run.still),
-        ..Figures::together(runs)
-    }
-}
-
-/// Of `all` runs each, `own` and `others` are bad: that as many or more of the bad ones fall to the
-/// first half by chance alone is not improbable.
-fn is_chance(own: usize, others: usize, all: usize) -> bool {
+/// `own` of `all` runs of TACK and `others` of as many plain runs are bad. Chance alone would give
+/// TACK that many of the bad runs, or more, with a probability of at least [`CHANCE`].
+fn is_as_often_bad(own: usize, others: usize, all: usize) -> bool {
     let choose =
         |n: usize, k: usize| -> f64 { (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product() };
     let bad = own + others;
@@ -162,7 +149,11 @@ mod tests {
     #[test]
     fn as_many_bad_ones_are_chance_and_many_more_are_not() {
         for (own, others, chance) in [(4, 0, false), (7, 1, false), (3, 1, true), (4, 4, true)] {
-            assert_eq!(is_chance(own, others, 16), chance, "{own} and {others}");
+            assert_eq!(
+                is_as_often_bad(own, others, 16),
+                chance,
+                "{own} and {others}"
+            );
         }
     }
 

@@ -30,15 +30,14 @@ pub(crate) fn beside(path: &Path, variant: &Variant) -> Vec<Figures> {
     (0..FRESH)
         .map(|nth| {
             let delay = path.delay_us * (18 * (FRESH - 1) + 4 * nth) / (20 * (FRESH - 1));
-            let mut variant = variant.clone();
-            variant.path_keys.push(format!("wired.delay={delay}us"));
+            let mut keys = vec![format!("wired.delay={delay}us")];
             if path.begins_later {
                 // In another order, so that long delays and late beginnings do not go together.
                 let share = (nth * 7 % FRESH) as f64 / FRESH as f64;
                 let start = (1e6 * LATEST_BEGINNING * share) as u64;
-                variant.path_keys.push(format!("flow.1.start={start}us"));
+                keys.push(format!("flow.1.start={start}us"));
             }
-            Figures::measure(path, &variant, seed(path, FIRST + nth))
+            with_keys(path, variant, nth, keys)
         })
         .collect()
 }
@@ -58,10 +57,8 @@ pub(crate) fn at_moments(
 ) -> Vec<Figures> {
     (0..FRESH)
         .map(|nth| {
-            let mut variant = variant.clone();
             let share = nth as f64 / (FRESH - 1) as f64;
-            variant.path_keys.extend(keys(share));
-            Figures::measure(path, &variant, seed(path, FIRST + nth))
+            with_keys(path, variant, nth, keys(share))
         })
         .collect()
 }

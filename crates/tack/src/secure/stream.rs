@@ -165,7 +165,7 @@ impl SecureStream {
     /// `buf` that was. As all writes of this stream, it may exceed the send buffer by one record.
     ///
     /// # Errors
-    /// `WouldBlock` when there is no room; otherwise as writing.
+    /// `WouldBlock` if the send buffer is full. All other errors are those of a write.
     pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
         self.session.try_write(buf)
     }

@@ -56,9 +56,9 @@ pub(crate) fn figures(text: &str, keys: &[&str]) -> Figures {
     }
 }
 
-/// What waits for a response gains, and equally much however it waits, because almost no
-/// acknowledgement travels as it is. What only uses a response that happens to come gains less, and
-/// is no worse than no HACK. The lab claims the gains (figure hack10).
+/// The variants that wait for a response gain goodput, and all gain equally, because almost no
+/// acknowledgement is sent natively. The opportunistic variant gains less, and costs nothing. The
+/// lab checks the size of the gains (figure hack10).
 #[test]
 fn variants_that_wait_gain_and_opportunism_does_not() {
     if !crate::is_long() {

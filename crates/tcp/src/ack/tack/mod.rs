@@ -70,7 +70,7 @@ pub(crate) struct TackPolicy {
     /// The segment with the largest number brought nothing new.
     repeated: bool,
     window_closing: bool,
-    /// The window is used up, half of it or more by what is not acknowledged.
+    /// A report is due because the window is full and at least half of it is not acknowledged.
     window_used: bool,
     delays: OneWayDelays,
     meter: ArrivalMeter,
