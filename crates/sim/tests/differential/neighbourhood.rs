@@ -21,8 +21,8 @@ const SHIFT: f64 = 2.0;
 const LEAST_SHIFT: f64 = 0.2;
 /// Orders of the sixteen shifts, one for each moment of a path.
 const STEPS: [u64; 4] = [7, 11, 13, 5];
-/// A run counts as bad if its figure is no better than TACK's on the flagged path, or better by less
-/// than this share of it.
+/// A run counts as bad if its figure is no better than TACK's on the flagged path, or better by
+/// less than this share of it.
 const NEAR: f64 = 0.1;
 /// How the keys of a path begin that say when its MTU shrinks.
 const NARROWING: &str = "mtu_black_hole_from";
