@@ -147,7 +147,7 @@ async fn search(path: Path, further: u64) -> Verdict {
         let is_trusted = tack.is_trusted && plain.is_trusted;
         let is_certain = flags
             .iter()
-            .any(|flag| flag.is_certain(&path, &plain.figures));
+            .any(|flag| flag.is_certain(&path, &tack.figures, &plain.figures));
         if is_certain || (nth == 0 && (flags.is_empty() || !is_trusted)) {
             let flags = flags
                 .into_iter()
