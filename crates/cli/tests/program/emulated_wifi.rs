@@ -173,8 +173,9 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
     let resumed = ended.json();
     assert!(resumed["reconnects"].as_u64().unwrap() >= 1, "{resumed}");
     assert_eq!(resumed["failed"], 0, "{resumed}");
-    let carried = resumed["carried_bytes"].as_u64().unwrap();
-    assert!(carried <= big - 10 * part, "more was sent again: {resumed}");
+    // Small files may not have arrived before either: all that this command had to bring counts.
+    let [carried, all] = ["carried_bytes", "bytes"].map(|figure| resumed[figure].as_u64().unwrap());
+    assert!(carried <= all - 10 * part, "more was sent again: {resumed}");
     assert_eq!(world.tree("docs"), world.tree("inbox/docs"));
 
     // By ticket: one file changed, another is new.
