@@ -172,7 +172,8 @@ pub struct Dropped {
     pub stale: u64,
     /// Datagrams that the kernel dropped because the emulator did not read them in time.
     pub kernel: u64,
-    /// Datagrams that the kernel refused to send.
+    /// Datagrams that the kernel refused to send, or dropped before the host that they were for had
+    /// them.
     pub refused: u64,
 }
 

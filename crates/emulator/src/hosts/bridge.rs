@@ -240,7 +240,9 @@ impl Relaying for Bridge {
     fn summary(mut self) -> io::Result<Summary> {
         // The thread is about to end, so it may stay where it is.
         for port in &self.ports {
-            self.dropped.kernel += namespaces::drops(&port.namespace, port.device)?;
+            let drops = namespaces::drops(&port.namespace, port.device)?;
+            self.dropped.kernel += drops.sent;
+            self.dropped.refused += drops.received;
         }
         let lateness = self.meter.figures();
         let entry_lateness = self.entries.figures();

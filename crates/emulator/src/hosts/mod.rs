@@ -6,6 +6,7 @@ mod coalesce;
 mod connections;
 mod namespaces;
 mod packets;
+mod processor;
 mod settings;
 
 use std::io;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 use crate::figures::{Sample, Summary};
 use crate::running::{Running, StartError};
 use bridge::Bridge;
+use processor::OwnProcessor;
 pub use settings::{Host, HostSettings};
 use settings::{MAX_MTU, MIN_MTU};
 
@@ -40,7 +42,14 @@ impl Hosts {
         }
         let (running, hosts) = Running::start(move |samples, stop| {
             let count = bridge::hosts(&settings.scenario, settings.seed);
-            let connected = namespaces::connect(count, settings.mtu)?;
+            let own = match settings.own_processor {
+                true => OwnProcessor::choose()?,
+                false => None,
+            };
+            let connected = namespaces::connect(count, settings.mtu, own.as_ref())?;
+            if let Some(own) = own {
+                own.stay()?;
+            }
             Ok(Bridge::new(&settings, connected, samples, stop)?)
         })?;
         Ok(Self { hosts, running })

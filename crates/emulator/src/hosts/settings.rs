@@ -41,6 +41,11 @@ pub struct HostSettings {
     /// end, all at once, and its kernel sees segments of one connection among them as one packet.
     /// Otherwise each frame comes when it ends, alone. Default true.
     pub receive_offload: bool,
+    /// Whether the emulator keeps to one processor, where the thread may use several and the kernel
+    /// can leave the hosts' TCP to the others (Linux 6.3). Otherwise its thread does that work too,
+    /// which may make deliveries late. Emulators that run beside each other should not. Default
+    /// false.
+    pub own_processor: bool,
     /// Time between samples, at least a millisecond. Default 100 ms.
     pub sample_interval: Duration,
 }
@@ -55,6 +60,7 @@ impl HostSettings {
             max_flows: 256,
             small_datagram: SMALL,
             receive_offload: true,
+            own_processor: false,
             sample_interval: Duration::from_millis(100),
         }
     }
