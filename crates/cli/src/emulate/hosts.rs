@@ -25,7 +25,7 @@ impl Running {
         let mut settings = HostSettings::new(scenario);
         settings.mtu = args.mtu;
         settings.receive_offload = !args.no_gro;
-        settings.own_processor = args.trust.realtime;
+        settings.own_processor = args.trust.realtime && args.no_gro;
         settings.max_flows = usize::from(args.max_flows);
         let hosts = Hosts::start(settings).map_err(cannot_start)?;
         let control =

@@ -112,7 +112,7 @@ fn once(point: &Point, folder: &Path) -> Result<Values, Trouble> {
     settings.seed = point.seed;
     settings.receive_offload = plan.has_receive_offload();
     settings.small_datagram = SMALL;
-    settings.own_processor = true;
+    settings.own_processor = !settings.receive_offload;
     let mut hosts = Hosts::start(settings).map_err(|error| match error {
         tack_emulator::StartError::Namespaces(_) | tack_emulator::StartError::Device { .. } => {
             Trouble::Skipped(error.to_string())
