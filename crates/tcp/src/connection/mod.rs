@@ -359,10 +359,9 @@ impl Connection {
     fn update_pacing(&mut self) {
         let by_window = self.config.window_pacing == WindowPacing::On;
         let rate = self.cc.pacing_rate().or_else(|| {
-            let smoothed = self.rtt.smoothed().filter(|_| by_window)?;
+            let time = self.rtt.window_time().filter(|_| by_window)?;
             Some(
-                tack_base::Rate::from_bytes_over(self.cc.cwnd(), smoothed)
-                    .scale(self.cc.pacing_gain()),
+                tack_base::Rate::from_bytes_over(self.cc.cwnd(), time).scale(self.cc.pacing_gain()),
             )
         });
         self.pacer.set_rate(rate);

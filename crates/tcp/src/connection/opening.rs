@@ -290,6 +290,11 @@ impl Connection {
         if let Some(rtt) = round_trip {
             let first = StreamOffset::FIRST_BYTE;
             self.rtt.sample(now, rtt, rtt, first, first);
+            if !segment.header.flags.syn() && !segment.payload.is_empty() {
+                // The answer to our SYN carries no data, as a rule. It may have got lost, and this
+                // one left after a timeout.
+                self.rtt.doubt();
+            }
             self.peer_segments.round_trip.on_handshake(rtt);
             self.acking.on_handshake(rtt);
         }

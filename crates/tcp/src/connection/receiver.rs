@@ -67,6 +67,9 @@ impl Receiver {
     pub(super) fn note_fin(&mut self, position: StreamOffset) {
         let (next, highest) = (self.reassembly.next(), self.highest());
         self.fin.note(position, next, highest);
+        if self.fin.limit() == position {
+            self.reassembly.insert_fin(position);
+        }
     }
 
     /// Everything that will ever come was read.

@@ -38,8 +38,10 @@ pub(crate) struct Reassembly {
     read: StreamOffset,
     /// RCV.NXT without the FIN.
     next: StreamOffset,
-    /// What lies above the first hole.
+    /// What lies above the first hole, a FIN among it.
     ahead: RangeSet<StreamOffset>,
+    /// Position of the FIN, once it came.
+    fin: Option<StreamOffset>,
     /// Nothing more will come: what is read need not leave room for anything.
     ended: bool,
 }
@@ -52,6 +54,7 @@ impl Reassembly {
             read: StreamOffset::FIRST_BYTE,
             next: StreamOffset::FIRST_BYTE,
             ahead: RangeSet::new(),
+            fin: None,
             ended: false,
         }
     }
@@ -98,10 +101,24 @@ impl Reassembly {
         if let Some(first) = self.ahead.first()
             && first.start <= self.next
         {
-            self.next = self.next.max(first.end);
-            self.ahead.remove_below(self.next);
+            let taken = self.next.max(first.end);
+            // The FIN is no byte of the stream, and is known to be here.
+            self.next = self.fin.map_or(taken, |fin| taken.min(fin));
+            self.ahead.remove_below(taken);
         }
         Arrival::FilledGap
+    }
+
+    /// A FIN came that ends the stream at `position`, beyond which there is no byte here. What is
+    /// above the first hole includes it, as the sequence space does: else a segment that carries the
+    /// last bytes and the FIN would never be reported as received.
+    pub(crate) fn insert_fin(&mut self, position: StreamOffset) {
+        let range = position..position + 1;
+        self.fin = Some(position);
+        let has_room = (self.ahead.len() as u64) < self.most_holes(range.end);
+        if position > self.next && (has_room || self.ahead.touches(&range)) {
+            self.ahead.insert(range);
+        }
     }
 
     /// How many holes may be open when data arrives that ends at `end`.
@@ -156,12 +173,12 @@ impl Reassembly {
             .trim(self.ahead.last().map_or(self.next, |range| range.end));
     }
 
-    /// Bytes above the first hole.
+    /// Bytes above the first hole, and the FIN.
     pub(crate) fn blocked(&self) -> u64 {
         self.ahead.positions()
     }
 
-    /// What lies above the first hole.
+    /// What lies above the first hole, the FIN included.
     pub(crate) fn ahead(&self) -> &RangeSet<StreamOffset> {
         &self.ahead
     }
@@ -198,6 +215,29 @@ mod tests {
         let out = [a, b].concat();
         buffer.consume(out.len());
         out
+    }
+
+    #[test]
+    fn a_fin_above_a_hole_is_among_what_came() {
+        let ahead = |buffer: &Reassembly| buffer.ahead().iter().collect::<Vec<_>>();
+        // With the last bytes, and alone.
+        for (last, reported) in [(&b"ef"[..], 5..8), (&b""[..], 5..6)] {
+            let mut buffer = Reassembly::new();
+            let fin = StreamOffset(5 + last.len() as u64);
+            if !last.is_empty() {
+                assert_eq!(buffer.insert(StreamOffset(5), last), Arrival::OutOfOrder);
+            }
+            buffer.insert_fin(fin);
+            assert_eq!(ahead(&buffer), [StreamOffset::range(reported)]);
+            assert_eq!(buffer.insert(StreamOffset(1), b"abcd"), Arrival::FilledGap);
+            assert_eq!((buffer.next(), buffer.ahead().is_empty()), (fin, true));
+            assert_eq!(drain(&mut buffer), [b"abcd", last].concat());
+        }
+        // In order there is nothing to report.
+        let mut buffer = Reassembly::new();
+        buffer.insert(StreamOffset(1), b"ab");
+        buffer.insert_fin(StreamOffset(3));
+        assert!(buffer.ahead().is_empty());
     }
 
     #[test]

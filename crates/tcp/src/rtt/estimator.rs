@@ -24,6 +24,8 @@ enum Repairs {
 #[derive(Debug)]
 pub(crate) struct RttEstimator {
     smoothed: Option<Nanos>,
+    /// The newest sample.
+    latest: Nanos,
     variation: Nanos,
     min: WindowedMin<u64>,
     /// The shortest round trip ever.
@@ -53,6 +55,7 @@ impl RttEstimator {
     pub(crate) fn new(initial_rto: Duration, min_rto: Duration, max_rto: Duration) -> Self {
         Self {
             smoothed: None,
+            latest: Nanos::ZERO,
             variation: Nanos::ZERO,
             min: WindowedMin::new(nanos(MIN_WINDOW)),
             least: None,
@@ -111,6 +114,11 @@ impl RttEstimator {
         self.is_doubtful = is_doubtful;
     }
 
+    /// All samples so far may hold more than a round trip: the next one takes their place.
+    pub(crate) fn doubt(&mut self) {
+        self.is_doubtful = true;
+    }
+
     /// The controller is given a sample. True for the first one.
     #[inline]
     pub(crate) fn tell(&mut self) -> bool {
@@ -132,6 +140,7 @@ impl RttEstimator {
             self.repairs = Repairs::Believed;
         }
         let smooth = Nanos::from(smooth);
+        self.latest = smooth;
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(smooth);
             self.variation = smooth / 2;
@@ -297,6 +306,16 @@ impl RttEstimator {
         self.smoothed.map(Duration::from)
     }
 
+    /// The time over which a window spreads: SRTT, or the newest sample where that is less than half
+    /// of it. After a host slept, SRTT holds its sleep. A sender that spreads its window over that
+    /// hears little, so that it would take dozens of round trips to forget it.
+    #[inline]
+    pub(crate) fn window_time(&self) -> Option<Duration> {
+        let smoothed = self.smoothed?;
+        let is_past = self.latest < smoothed / 2;
+        Some(if is_past { self.latest } else { smoothed }.into())
+    }
+
     /// SRTT, for the per-segment path.
     #[inline]
     pub(crate) fn smoothed_nanos(&self) -> Option<Nanos> {
@@ -326,6 +345,24 @@ mod tests {
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_window_spreads_over_the_round_trip_of_now() {
+        let mut rtt = RttEstimator::new(ms(1_000), ms(200), ms(60_000));
+        assert_eq!(rtt.window_time(), None);
+        let mut sample = |millis| {
+            rtt.sample_smooth(ms(millis), StreamOffset::SYN, StreamOffset::SYN);
+            (rtt.window_time(), rtt.smoothed())
+        };
+        // A host slept: what it smooths is not over at once, and then holds the sleep.
+        assert_eq!(sample(10), (Some(ms(10)), Some(ms(10))));
+        let (time, smoothed) = sample(330);
+        assert_eq!((time, smoothed), (Some(ms(50)), Some(ms(50))));
+        assert_eq!(sample(10), (Some(ms(10)), Some(ms(45))));
+        // Half of it is no sleep.
+        let (time, smoothed) = sample(30);
+        assert_eq!(time, smoothed);
     }
 
     #[test]
