@@ -19,8 +19,9 @@ pub(super) struct Connected {
     pub(super) receiver: TunReceiver,
 }
 
-/// Makes `count` hosts, whose TCP leaves the emulator its `own` processor. This thread is back in its own namespace afterwards. Must be called within
-/// a tokio runtime.
+/// Makes `count` hosts. With `own` their TCP runs on other processors than that one, from
+/// [`OwnProcessor::steer`]. This thread is back in its own namespace afterwards. Must be called
+/// within a tokio runtime.
 pub(super) fn connect(
     count: usize,
     mtu: u16,
@@ -40,8 +41,7 @@ fn make(index: usize, mtu: u16, own: Option<&OwnProcessor>) -> Result<Connected,
     // one without IPv6, does not know the setting, and says later what it lacks.
     let _unsupported = std::fs::write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
     if let Some(own) = own {
-        // An old kernel lets the emulator's thread do all of it.
-        let _unsupported = own.steer();
+        own.steer();
     }
     // Any host but this one: the device needs a far end, and all are behind it.
     let other = usize::from(index == 0);

@@ -2,6 +2,7 @@
 //! host's TCP does about it, up to sending what an acknowledgement permits. Receive packet steering
 //! leaves that to other processors, so that the next packet is not late for it.
 
+use std::cell::Cell;
 use std::fmt::Write;
 use std::io;
 
@@ -16,6 +17,8 @@ pub(super) struct OwnProcessor {
     number: usize,
     /// All but that one, as the kernel writes masks.
     others: String,
+    /// Devices of some namespace do not leave what they receive to the others.
+    is_refused: Cell<bool>,
 }
 
 impl OwnProcessor {
@@ -43,20 +46,27 @@ impl OwnProcessor {
             let _infallible = write!(mask, "{comma}{bits:08x}");
         }
         let others = mask;
-        Some(Self { number, others })
+        Some(Self {
+            number,
+            others,
+            is_refused: Cell::new(false),
+        })
     }
 
     /// Devices that are made in this thread's network namespace from now on leave what they receive
-    /// to the other processors.
-    ///
-    /// # Errors
-    /// `NotFound` where the kernel is too old.
-    pub(super) fn steer(&self) -> io::Result<()> {
-        std::fs::write(STEERING, &self.others)
+    /// to the other processors. An old kernel cannot do that, nor one whose `/proc/sys` is read only.
+    pub(super) fn steer(&self) {
+        if std::fs::write(STEERING, &self.others).is_err() {
+            self.is_refused.set(true);
+        }
     }
 
-    /// Keeps this thread where it is: on another processor it would do the hosts' work again.
+    /// Keeps this thread where it is: on another processor it would do the hosts' work again. Where
+    /// devices do not leave that work to others, it stays free to move.
     pub(super) fn stay(&self) -> io::Result<()> {
+        if self.is_refused.get() {
+            return Ok(());
+        }
         let mut own = CpuSet::new();
         own.set(self.number);
         Ok(sched_setaffinity(None, &own)?)
@@ -86,18 +96,24 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_a_namespace_begin_with_the_mask() {
+    fn a_namespace_keeps_the_mask_and_a_thread_without_one_may_move() {
         // A thread of its own: it stays in the namespace.
         let mask = std::thread::spawn(|| {
             let own = OwnProcessor::of(0, &[0, 1]).unwrap();
-            let namespace = Namespace::enter_new()?;
-            own.steer()?;
-            let mask = std::fs::read_to_string(STEERING);
-            drop(namespace);
-            mask
+            let _namespace = Namespace::enter_new()?;
+            let mask = std::fs::read_to_string(STEERING)?;
+            own.steer();
+            let given = std::fs::read_to_string(STEERING)?;
+            own.is_refused.set(true);
+            own.stay()?;
+            io::Result::Ok((mask, given, sched_getaffinity(None)?.count()))
         });
         match mask.join().unwrap() {
-            Ok(mask) => assert_eq!(u32::from_str_radix(mask.trim(), 16), Ok(2)),
+            Ok((before, given, processors)) => {
+                let mask = |text: &str| u32::from_str_radix(text.trim(), 16);
+                assert_eq!((mask(&before), mask(&given)), (Ok(0), Ok(2)));
+                assert_eq!(processors, sched_getaffinity(None).unwrap().count());
+            }
             Err(error) => tack_skip::skipped(format!("no namespace that steers: {error}")),
         }
     }

@@ -43,8 +43,9 @@ pub struct HostSettings {
     pub receive_offload: bool,
     /// Whether the emulator keeps to one processor, where the thread may use several and the kernel
     /// can leave the hosts' TCP to the others (Linux 6.3). Otherwise its thread does that work too,
-    /// which makes deliveries late where each packet comes to a host alone. Where few do, a thread
-    /// that keeps to one processor is later than one that takes whichever is free. Default false.
+    /// which makes deliveries late where each packet comes to a host alone. With receive offload
+    /// there are fewer packets, and a thread that keeps to one processor was later than one that
+    /// moves to whichever is free. Default false.
     pub own_processor: bool,
     /// Time between samples, at least a millisecond. Default 100 ms.
     pub sample_interval: Duration,

@@ -277,7 +277,8 @@ impl Connection {
     /// of a better one.
     fn sample_coarsely(&mut self, now: Instant, age: Duration) {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
-        match self.rtt.min() {
+        let min = self.rtt.min().filter(|_| !self.rtt.is_doubtful());
+        match min {
             None => self.rtt.sample_first(now, age, una, nxt),
             Some(floor) => self.rtt.sample_smooth(age.max(floor), una, nxt),
         }

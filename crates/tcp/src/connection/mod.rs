@@ -407,7 +407,7 @@ impl Connection {
         self.telemetry.trace.forgotten()
     }
 
-    /// Bytes received above a hole: here, but not yet deliverable.
+    /// Bytes received above a hole: here, but not yet deliverable. A FIN counts as one.
     pub fn blocked_bytes(&self) -> u64 {
         self.receiver.reassembly.blocked()
     }

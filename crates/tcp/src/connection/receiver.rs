@@ -37,7 +37,7 @@ impl Receiver {
         self.reassembly.next() + u64::from(self.fin.is_received())
     }
 
-    /// Position after the newest byte received.
+    /// Position after the newest byte received, or after a FIN above a hole.
     pub(super) fn highest(&self) -> StreamOffset {
         let ahead = self.reassembly.ahead().last();
         ahead.map_or(self.reassembly.next(), |range| range.end)

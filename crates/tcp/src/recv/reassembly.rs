@@ -113,11 +113,9 @@ impl Reassembly {
     /// above the first hole includes it, as the sequence space does: else a segment that carries the
     /// last bytes and the FIN would never be reported as received.
     pub(crate) fn insert_fin(&mut self, position: StreamOffset) {
-        let range = position..position + 1;
         self.fin = Some(position);
-        let has_room = (self.ahead.len() as u64) < self.most_holes(range.end);
-        if position > self.next && (has_room || self.ahead.touches(&range)) {
-            self.ahead.insert(range);
+        if position > self.next {
+            self.ahead.insert(position..position + 1);
         }
     }
 
@@ -169,8 +167,10 @@ impl Reassembly {
 
     /// Gives back the heap that holds none of the bytes kept.
     pub(crate) fn trim(&mut self) {
+        let end = self.ahead.last().map_or(self.next, |range| range.end);
+        // The FIN takes no room.
         self.ring
-            .trim(self.ahead.last().map_or(self.next, |range| range.end));
+            .trim(self.fin.map_or(end, |fin| end.min(fin.max(self.next))));
     }
 
     /// Bytes above the first hole, and the FIN.

@@ -119,6 +119,11 @@ impl RttEstimator {
         self.is_doubtful = true;
     }
 
+    /// The next sample takes the place of all so far.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.is_doubtful
+    }
+
     /// The controller is given a sample. True for the first one.
     #[inline]
     pub(crate) fn tell(&mut self) -> bool {
@@ -306,9 +311,10 @@ impl RttEstimator {
         self.smoothed.map(Duration::from)
     }
 
-    /// The time over which a window spreads: SRTT, or the newest sample where that is less than half
-    /// of it. After a host slept, SRTT holds its sleep. A sender that spreads its window over that
-    /// hears little, so that it would take dozens of round trips to forget it.
+    /// The time over which a window is spread: SRTT, or the newest sample where that is less than
+    /// half of it. After a host slept, SRTT includes the time of its sleep. A sender that spreads its
+    /// window over that gets few acknowledgements, and SRTT would stay long for dozens of round
+    /// trips.
     #[inline]
     pub(crate) fn window_time(&self) -> Option<Duration> {
         let smoothed = self.smoothed?;
@@ -348,6 +354,20 @@ mod tests {
     }
 
     #[test]
+    fn a_doubted_sample_is_replaced_by_the_next_one() {
+        let mut rtt = RttEstimator::new(ms(1_000), ms(200), ms(60_000));
+        let una = StreamOffset::FIRST_BYTE;
+        rtt.sample(Instant::ZERO, ms(3_000), ms(3_000), una, una);
+        rtt.doubt();
+        assert_eq!((rtt.smoothed(), rtt.rto()), (Some(ms(3_000)), ms(9_000)));
+        rtt.sample(Instant::ZERO, ms(160), ms(160), una, una);
+        assert_eq!((rtt.smoothed(), rtt.rto()), (Some(ms(160)), ms(480)));
+        // The one after that is smoothed.
+        rtt.sample(Instant::ZERO, ms(240), ms(240), una, una);
+        assert_eq!(rtt.smoothed(), Some(ms(170)));
+    }
+
+    #[test]
     fn a_window_spreads_over_the_round_trip_of_now() {
         let mut rtt = RttEstimator::new(ms(1_000), ms(200), ms(60_000));
         assert_eq!(rtt.window_time(), None);
@@ -355,12 +375,12 @@ mod tests {
             rtt.sample_smooth(ms(millis), StreamOffset::SYN, StreamOffset::SYN);
             (rtt.window_time(), rtt.smoothed())
         };
-        // A host slept: what it smooths is not over at once, and then holds the sleep.
+        // A host sleeps for 320 ms. The samples after that are short, and SRTT is long for a while.
         assert_eq!(sample(10), (Some(ms(10)), Some(ms(10))));
         let (time, smoothed) = sample(330);
         assert_eq!((time, smoothed), (Some(ms(50)), Some(ms(50))));
         assert_eq!(sample(10), (Some(ms(10)), Some(ms(45))));
-        // Half of it is no sleep.
+        // A sample of more than half of SRTT changes nothing.
         let (time, smoothed) = sample(30);
         assert_eq!(time, smoothed);
     }

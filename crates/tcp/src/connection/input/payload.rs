@@ -176,6 +176,9 @@ impl Connection {
         }
         self.receiver.note_fin(start);
         let reached = self.reach_peer_fin(now);
+        if !reached {
+            self.acking.on_out_of_order(start);
+        }
         let order = if reached {
             SegmentOrder::InOrder
         } else {
