@@ -129,8 +129,8 @@ fn a_first_round_trip_that_holds_timeouts_does_not_last() {
 
 /// A host sleeps for 0.3 s of each second, as in the power save of Wi-Fi. It then answers at once
 /// what waited for it, and SRTT includes the time of the sleep. The window was spread over SRTT: a
-/// few segments left in a round trip, few reports answered them, and SRTT stayed long. TACK had 0.73
-/// to 0.74 of the speed of `delayed:2`, and has 0.81 to 0.87.
+/// few segments left in a round trip, few reports answered them, and SRTT stayed long. TACK had
+/// 0.73 to 0.74 of the speed of `delayed:2`, and has 0.81 to 0.87.
 #[test]
 fn a_window_is_not_spread_over_the_sleep_of_a_host() {
     for congestion in ["cubic", "new_reno", "vegas"] {
@@ -149,10 +149,10 @@ fn a_window_is_not_spread_over_the_sleep_of_a_host() {
 /// Path 159677: data goes both ways. A black hole lets the last segment through, which carries the
 /// FIN, and no other. The receiver's block ended before the FIN, so it did not cover that segment,
 /// and the sender never counted it as received. The acknowledgement of its SYN-ACK came after a
-/// blackout and was taken for a round trip. The timeouts were 3, 6 and 12 s long on a path of 160 ms:
-/// no progress for 23 s, with either policy. Now the FIN is part of the block, and the next sample
-/// takes the place of one that came with data. The first repair alone did not end the stall. Their
-/// own tests are in `reassembly.rs` and `estimator.rs`.
+/// blackout and was taken for a round trip. The timeouts were 3, 6 and 12 s long on a path of
+/// 160 ms: no progress for 23 s, with either policy. Now the FIN is part of the block, and the next
+/// sample takes the place of one that came with data. The first repair alone did not end the stall.
+/// Their own tests are in `reassembly.rs` and `estimator.rs`.
 #[test]
 fn a_last_segment_with_a_fin_above_a_hole_is_soon_followed() {
     for ack in ["tack", "delayed:2"] {

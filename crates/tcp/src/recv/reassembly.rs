@@ -110,8 +110,8 @@ impl Reassembly {
     }
 
     /// A FIN came that ends the stream at `position`, beyond which there is no byte here. What is
-    /// above the first hole includes it, as the sequence space does: else a segment that carries the
-    /// last bytes and the FIN would never be reported as received.
+    /// above the first hole includes it, as the sequence space does: else a segment that carries
+    /// the last bytes and the FIN would never be reported as received.
     pub(crate) fn insert_fin(&mut self, position: StreamOffset) {
         self.fin = Some(position);
         if position > self.next {

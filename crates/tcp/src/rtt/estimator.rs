@@ -312,8 +312,8 @@ impl RttEstimator {
     }
 
     /// The time over which a window is spread: SRTT, or the newest sample where that is less than
-    /// half of it. After a host slept, SRTT includes the time of its sleep. A sender that spreads its
-    /// window over that gets few acknowledgements, and SRTT would stay long for dozens of round
+    /// half of it. After a host slept, SRTT includes the time of its sleep. A sender that spreads
+    /// its window over that gets few acknowledgements, and SRTT would stay long for dozens of round
     /// trips.
     #[inline]
     pub(crate) fn window_time(&self) -> Option<Duration> {
