@@ -54,7 +54,8 @@ impl OwnProcessor {
     }
 
     /// Devices that are made in this thread's network namespace from now on leave what they receive
-    /// to the other processors. An old kernel cannot do that, nor one whose `/proc/sys` is read only.
+    /// to the other processors. An old kernel cannot do that, nor one whose `/proc/sys` is read
+    /// only.
     pub(super) fn steer(&self) {
         if std::fs::write(STEERING, &self.others).is_err() {
             self.is_refused.set(true);
