@@ -42,11 +42,11 @@ impl Hosts {
         }
         let (running, hosts) = Running::start(move |samples, stop| {
             let count = bridge::hosts(&settings.scenario, settings.seed);
-            let own = match settings.own_processor {
+            let mut own = match settings.own_processor {
                 true => OwnProcessor::choose()?,
                 false => None,
             };
-            let connected = namespaces::connect(count, settings.mtu, own.as_ref())?;
+            let connected = namespaces::connect(count, settings.mtu, own.as_mut())?;
             if let Some(own) = own {
                 own.stay()?;
             }

@@ -25,17 +25,17 @@ pub(super) struct Connected {
 pub(super) fn connect(
     count: usize,
     mtu: u16,
-    own: Option<&OwnProcessor>,
+    mut own: Option<&mut OwnProcessor>,
 ) -> Result<Vec<Connected>, StartError> {
     let home = Namespace::current().map_err(StartError::Namespaces)?;
     let made = (0..count)
-        .map(|index| make(index, mtu, own))
+        .map(|index| make(index, mtu, own.as_deref_mut()))
         .collect::<Result<Vec<_>, _>>();
     home.enter().map_err(StartError::Namespaces)?;
     made
 }
 
-fn make(index: usize, mtu: u16, own: Option<&OwnProcessor>) -> Result<Connected, StartError> {
+fn make(index: usize, mtu: u16, own: Option<&mut OwnProcessor>) -> Result<Connected, StartError> {
     let namespace = Namespace::enter_new().map_err(StartError::Namespaces)?;
     // No packets that nobody answers: link-local addresses, router solicitations. An old kernel, or
     // one without IPv6, does not know the setting, and says later what it lacks.

@@ -2,7 +2,6 @@
 //! host's TCP does about it, up to sending what an acknowledgement permits. Receive packet steering
 //! leaves that to other processors, so that the next packet is not late for it.
 
-use std::cell::Cell;
 use std::fmt::Write;
 use std::io;
 
@@ -18,11 +17,11 @@ pub(super) struct OwnProcessor {
     /// All but that one, as the kernel writes masks.
     others: String,
     /// Devices of some namespace do not leave what they receive to the others.
-    is_refused: Cell<bool>,
+    is_refused: bool,
 }
 
 impl OwnProcessor {
-    /// The one on which this thread runs. `None` where there is no other one.
+    /// The processor on which this thread runs now. `None` if the thread may use no other.
     pub(super) fn choose() -> io::Result<Option<Self>> {
         let allowed = sched_getaffinity(None)?;
         let allowed: Vec<_> = (0..CpuSet::MAX_CPU)
@@ -49,23 +48,23 @@ impl OwnProcessor {
         Some(Self {
             number,
             others,
-            is_refused: Cell::new(false),
+            is_refused: false,
         })
     }
 
     /// Devices that are made in this thread's network namespace from now on leave what they receive
     /// to the other processors. An old kernel cannot do that, nor one whose `/proc/sys` is read
     /// only.
-    pub(super) fn steer(&self) {
+    pub(super) fn steer(&mut self) {
         if std::fs::write(STEERING, &self.others).is_err() {
-            self.is_refused.set(true);
+            self.is_refused = true;
         }
     }
 
     /// Keeps this thread where it is: on another processor it would do the hosts' work again. Where
     /// devices do not leave that work to others, it stays free to move.
     pub(super) fn stay(&self) -> io::Result<()> {
-        if self.is_refused.get() {
+        if self.is_refused {
             return Ok(());
         }
         let mut own = CpuSet::new();
@@ -98,14 +97,14 @@ mod tests {
 
     #[test]
     fn a_namespace_keeps_the_mask_and_a_thread_without_one_may_move() {
-        // A thread of its own: it stays in the namespace.
+        // In a new thread, because a thread that enters a namespace does not leave it again.
         let mask = std::thread::spawn(|| {
-            let own = OwnProcessor::of(0, &[0, 1]).unwrap();
+            let mut own = OwnProcessor::of(0, &[0, 1]).unwrap();
             let _namespace = Namespace::enter_new()?;
             let mask = std::fs::read_to_string(STEERING)?;
             own.steer();
             let given = std::fs::read_to_string(STEERING)?;
-            own.is_refused.set(true);
+            own.is_refused = true;
             own.stay()?;
             io::Result::Ok((mask, given, sched_getaffinity(None)?.count()))
         });
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_stays_has_one_processor() {
-        // A thread of its own: it stays where it is.
+        // In a new thread, because the restriction to one processor is not lifted again.
         let stays = std::thread::spawn(|| {
             let Some(own) = OwnProcessor::choose().unwrap() else {
                 return false;

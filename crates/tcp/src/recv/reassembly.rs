@@ -38,7 +38,7 @@ pub(crate) struct Reassembly {
     read: StreamOffset,
     /// RCV.NXT without the FIN.
     next: StreamOffset,
-    /// What lies above the first hole, a FIN among it.
+    /// What was received above the first hole. A FIN there counts as one position.
     ahead: RangeSet<StreamOffset>,
     /// Position of the FIN, once it came.
     fin: Option<StreamOffset>,
@@ -102,16 +102,17 @@ impl Reassembly {
             && first.start <= self.next
         {
             let taken = self.next.max(first.end);
-            // The FIN is no byte of the stream, and is known to be here.
+            // `next` counts bytes of the stream, and the FIN is not one of them.
             self.next = self.fin.map_or(taken, |fin| taken.min(fin));
             self.ahead.remove_below(taken);
         }
         Arrival::FilledGap
     }
 
-    /// A FIN came that ends the stream at `position`, beyond which there is no byte here. What is
-    /// above the first hole includes it, as the sequence space does: else a segment that carries
-    /// the last bytes and the FIN would never be reported as received.
+    /// Records a FIN that ends the stream at `position`. No byte at or beyond `position` may have
+    /// been received. A FIN above a hole is part of `ahead`, because it takes a sequence number:
+    /// without it, a segment that carries the last bytes and the FIN would never be reported as
+    /// received.
     pub(crate) fn insert_fin(&mut self, position: StreamOffset) {
         self.fin = Some(position);
         if position > self.next {
@@ -178,7 +179,7 @@ impl Reassembly {
         self.ahead.positions()
     }
 
-    /// What lies above the first hole, the FIN included.
+    /// What was received above the first hole, including a FIN.
     pub(crate) fn ahead(&self) -> &RangeSet<StreamOffset> {
         &self.ahead
     }
