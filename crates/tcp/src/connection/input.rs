@@ -269,23 +269,34 @@ impl Connection {
             && Lists::parse(segment.payload).is_ok()
     }
 
-    /// The acknowledgement of a segment whose payload came before. A report whose option was taken
-    /// off on the way looks so: its lists are not data, and the peer's acknowledgements must be
-    /// heard all the same. It is judged from where the peer stands, like the report that it was;
-    /// but as it may be an old segment too, its window only opens.
+    /// The acknowledgement of a segment whose payload came before, where it may be needed.
+    ///
+    /// A report whose option was taken off on the way looks so: its lists are not data, and the
+    /// peer's acknowledgements must be heard all the same. It is judged from where the peer stands,
+    /// like the report that it was; but as it may be an old segment too, its window only opens.
+    ///
+    /// Deviation: RFC 9293 §3.10.7.4 drops repeated data with what it acknowledges. Two ends that
+    /// both repeat data whose acknowledgements were lost would not hear each other until one of
+    /// their answers without data arrives. What acknowledges nothing new is dropped here, too: it
+    /// would count as a duplicate acknowledgement.
     fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {
         let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
         let special = header.flags.syn() || header.flags.fin() || header.flags.rst();
-        let numbered = matches!(header.options.tack, Some(TackOption::Data(_)));
-        if segment.payload.is_empty() || special || numbered {
+        if segment.payload.is_empty() || special {
             return None;
         }
         let end = header.seq + segment.payload.len() as u32;
         let end = self.receiver.position(end)?;
         let before = self.receiver.position(header.seq).is_none() && end == rcv_nxt;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
-        let recent = self.feedback.separates_lists() && (oldest..=rcv_nxt).contains(&end);
-        (before || recent).then(|| {
+        let recent = (oldest..=rcv_nxt).contains(&end);
+        let numbered = matches!(header.options.tack, Some(TackOption::Data(_)));
+        let may_be_report = !numbered && (before || recent && self.feedback.separates_lists());
+        let is_news = || {
+            let ack = header.ack.position(self.identity.iss, self.snd.una);
+            recent && ack.is_some_and(|ack| ack > self.snd.una)
+        };
+        (may_be_report || is_news()).then(|| {
             let mut header = header.clone();
             header.seq = self.receiver.next_seq();
             // The original was judged by them; in this one they would count as new.

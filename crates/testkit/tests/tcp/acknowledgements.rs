@@ -196,6 +196,40 @@ fn bare_acknowledgements_are_not_acknowledged() {
     peer.run("write 100\n+0 > P. 1:101(100) ack 1\n+10ms < . 1:1(0) ack 101\n+0 < . 1:1(0) ack 101\n+0 < . 1:1(0) ack 101 win 500\n+1s > nothing");
 }
 
+/// Path 163920: both ends repeat data, because what acknowledged it was lost. A
+/// repetition acknowledges what arrived meanwhile. One that acknowledges nothing new is no
+/// duplicate acknowledgement (RFC 5681 §2), and one of data before the last window is stale.
+#[test]
+fn a_repetition_acknowledges() {
+    let mut peer = primed(plain());
+    peer.run(
+        "
+        +0    < P. 1:1001(1000) ack 1
+        +0    > . 1:1(0) ack 1001
+        +0    < P. 1001:2001(1000) ack 1
+        +0    > . 1:1(0) ack 2001
+        read 2000
+        write 3000
+        +0    > P. 1:3001(3000) ack 2001 each 1000
+        ",
+    );
+    for _ in 0..4 {
+        let answers = peer.arrives("P. 1:1001(1000) ack 1");
+        assert!(answers.iter().all(|it| it.payload.is_empty()));
+    }
+    let stats = peer.connection().stats(peer.now());
+    assert_eq!((stats.fast_recoveries, stats.bytes_in_flight), (0, 3000));
+    peer.arrives("P. 1:1001(1000) ack 2001");
+    assert_eq!(peer.connection().stats(peer.now()).bytes_in_flight, 1000);
+    // Nor does it acknowledge what was never sent.
+    peer.arrives("P. 1:1001(1000) ack 3002");
+    assert_eq!(peer.connection().stats(peer.now()).bytes_in_flight, 1000);
+    peer.arrives("P. 1:1001(1000) ack 3001");
+    peer.take_output();
+    assert_eq!(peer.connection().stats(peer.now()).bytes_in_flight, 0);
+    peer.run("+5s > nothing");
+}
+
 /// RFC 2018 §4: the block with the newest segment comes first, then those reported before; with
 /// timestamps three fit.
 #[test]
