@@ -1,26 +1,18 @@
 //! Reasons that lie in the moment at which something happens: chance.
 
+use crate::chance::is_chance;
 use crate::figures::Figures;
 use crate::judge::{Flag, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::{Path, Work};
 use crate::runs;
 
-/// How probable it must be that a flow of the plain policy gets no more than TACK does, by the
-/// exact rank test, before a flag counts as chance.
-pub(crate) const CHANCE: f64 = 0.1;
 /// How the tables of a path begin that say when nothing passes.
 const BLACKOUT: &str = "[[wired.blackout";
 /// A blackout that begins no later, in round trips, is there for the handshake.
 pub(crate) const HANDSHAKE: f64 = 3.0;
 /// Blackouts begin up to so many round trips sooner and later.
 const SHIFT: f64 = 2.0;
-
-/// A figure of which `lower` of `all` others are no better may be one of them: the exact rank test
-/// does not refuse it.
-pub(crate) fn is_chance(lower: usize, all: usize) -> bool {
-    (lower + 1) as f64 >= CHANCE * (all + 1) as f64
-}
 
 /// The blackouts of a path after its handshake.
 fn blackouts(path: &Path) -> Vec<(String, f64, String)> {
@@ -104,14 +96,6 @@ pub(crate) fn moment_of_blackout(path: &Path, tack: &Figures) -> Option<String> 
 mod tests {
     use super::*;
     use crate::paths::path;
-
-    #[test]
-    fn one_of_sixteen_is_chance_and_none_is_not() {
-        assert!(!is_chance(0, 16));
-        assert!(is_chance(1, 16));
-        // More runs know more.
-        assert!(!is_chance(1, 31));
-    }
 
     #[test]
     fn blackouts_are_found_but_for_those_of_the_handshake() {

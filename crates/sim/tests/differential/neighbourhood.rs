@@ -5,10 +5,11 @@
 //! sixteen times, and the run that selected the path is also its judge. Paths beside it are to the
 //! choice of a path what fresh seeds are to the choice of a seed.
 
+use crate::chance::is_as_often_bad;
 use crate::figures::Figures;
 use crate::judge::{Flag, shows};
 use crate::measure::{PLAIN, Variant};
-use crate::moments::{CHANCE, HANDSHAKE, all_blackouts};
+use crate::moments::{HANDSHAKE, all_blackouts};
 use crate::paths::{LATEST_BEGINNING, Path, Work};
 use crate::runs::{self, FRESH};
 
@@ -100,20 +101,6 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
     keys
 }
 
-/// `own` of `all` runs of TACK and `others` of as many plain runs are bad. Chance alone would give
-/// TACK that many of the bad runs, or more, with a probability of at least [`CHANCE`].
-fn is_as_often_bad(own: usize, others: usize, all: usize) -> bool {
-    let choose =
-        |n: usize, k: usize| -> f64 { (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product() };
-    let bad = own + others;
-    let ways = |first: usize| choose(all, first) * choose(all, bad - first);
-    let as_many: f64 = (own..=bad.min(all))
-        .filter(|first| bad - first <= all)
-        .map(ways)
-        .sum();
-    as_many >= CHANCE * choose(2 * all, bad)
-}
-
 /// What `flag` is about: more is worse.
 fn badness(path: &Path, flag: Flag, figures: &Figures) -> f64 {
     match (flag, path.work) {
@@ -145,17 +132,6 @@ mod tests {
 
     use super::*;
     use crate::paths::path;
-
-    #[test]
-    fn as_many_bad_ones_are_chance_and_many_more_are_not() {
-        for (own, others, chance) in [(4, 0, false), (7, 1, false), (3, 1, true), (4, 4, true)] {
-            assert_eq!(
-                is_as_often_bad(own, others, 16),
-                chance,
-                "{own} and {others}"
-            );
-        }
-    }
 
     #[test]
     fn neighbours_differ_in_each_moment_but_that_of_the_handshake() {

@@ -4,15 +4,16 @@
 //! the cause is taken away and the difference has to go with it, or what the difference brings is
 //! measured. A flag whose reasons fail stands.
 
+use crate::chance::is_chance;
 use crate::ecn_reasons;
 use crate::figures::Figures;
 use crate::handshake::unmeasured_handshake;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
-use crate::moments::{is_chance, moment_of_blackout};
+use crate::moments::moment_of_blackout;
 use crate::neighbour::rarer_than_the_neighbour;
 use crate::neighbourhood::coincidence;
-use crate::packets::unfound_mtu;
+use crate::packets::{room_for_options, unfound_mtu};
 use crate::paths::{Path, Work};
 use crate::runs;
 use crate::spared::spared;
@@ -56,6 +57,7 @@ pub(crate) fn reason(
             .or_else(|| narrow_way_back(path, flag, tack, plain))
             .or_else(|| ecn_reasons::cleared_counter(path, flag))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
+            .or_else(|| room_for_options(path, flag, tack, plain))
             .or_else(|| spared(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
@@ -76,12 +78,14 @@ pub(crate) fn reason(
             .or_else(|| behind_a_loss(path, tack, plain))
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))
-            .or_else(|| unfound_mtu(path, flag, tack, plain)),
+            .or_else(|| unfound_mtu(path, flag, tack, plain))
+            .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.
         Flag::Hang => return denser_neighbour(path, tack, plain),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
-            .or_else(|| unfound_mtu(path, flag, tack, plain)),
+            .or_else(|| unfound_mtu(path, flag, tack, plain))
+            .or_else(|| room_for_options(path, flag, tack, plain)),
         _ => return None,
     };
     found.or_else(|| coincidence(path, flag, tack))

@@ -1,5 +1,6 @@
 //! Which seeds a path is run with.
 
+use crate::chance::is_as_often_bad;
 use crate::figures::Figures;
 use crate::measure::Variant;
 use crate::paths::{LATEST_BEGINNING, Path, Work};
@@ -63,11 +64,20 @@ pub(crate) fn at_moments(
         .collect()
 }
 
-/// Chance makes another variant hang as well: with one of the fresh seeds it delivers no more than
-/// `hung` did. A transfer ends or does not.
-pub(crate) fn happens_to(path: &Path, variant: &Variant, hung: &Figures) -> bool {
-    path.work != Work::Transfer
-        && (FIRST..FIRST + FRESH)
+/// Chance makes the plain policy hang as well: with one of the fresh seeds it delivers no more than
+/// `hung` did. A transfer ends or does not: of the fresh seeds TACK must not leave more of them
+/// without an end than chance allows, and the plain policy some.
+pub(crate) fn happens_to(path: &Path, both: &[Variant; 2], hung: &Figures) -> bool {
+    let all = |variant: &Variant| -> Vec<_> {
+        (FIRST..FIRST + FRESH)
             .map(|nth| Figures::measure(path, variant, seed(path, nth)))
-            .any(|run| run.bytes <= hung.bytes)
+            .collect()
+    };
+    let [tack, plain] = both;
+    if path.work != Work::Transfer {
+        return all(plain).iter().any(|run| run.bytes <= hung.bytes);
+    }
+    let without_end = |variant| all(variant).iter().filter(|run| run.unfinished).count();
+    let others = without_end(plain);
+    others > 0 && is_as_often_bad(without_end(tack), others, FRESH as usize)
 }

@@ -38,10 +38,12 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
                 .map(|variant| measure::processor_without_checks(&path, variant, seed));
             flags = judge(&path, &tack, &plain);
         }
-        let is_certain = flags
+        let certain: Vec<_> = flags
             .iter()
-            .any(|flag| flag.is_certain(&path, &tack, &plain))
-            && !(flags == [Flag::Hang] && happens_to(&path, &both[1], &tack));
+            .filter(|flag| flag.is_certain(&path, &tack, &plain))
+            .collect();
+        let is_certain =
+            !certain.is_empty() && !(certain == [&Flag::Hang] && happens_to(&path, &both, &tack));
         if nth == 0 && flags.is_empty() || is_certain {
             return Verdict {
                 path,
