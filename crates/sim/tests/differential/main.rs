@@ -28,6 +28,7 @@ mod figures;
 mod handshake;
 mod judge;
 mod measure;
+mod middlebox;
 mod moments;
 mod neighbour;
 mod neighbourhood;

@@ -10,6 +10,7 @@ use crate::figures::Figures;
 use crate::handshake::unmeasured_handshake;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
+use crate::middlebox::useless_blocks;
 use crate::moments::moment_of_blackout;
 use crate::neighbour::rarer_than_the_neighbour;
 use crate::neighbourhood::coincidence;
@@ -58,6 +59,7 @@ pub(crate) fn reason(
             .or_else(|| ecn_reasons::cleared_counter(path, flag))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain))
+            .or_else(|| useless_blocks(path, flag, tack, plain))
             .or_else(|| spared(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
