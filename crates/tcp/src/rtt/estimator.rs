@@ -35,7 +35,7 @@ pub(crate) struct RttEstimator {
     /// All that is known comes from a sample that may hold the wait for several timeouts.
     is_doubtful: bool,
     initial_rto: Nanos,
-    /// What the peer stated, before there was a sample.
+    /// What the peer stated, before there was a sample without doubt.
     stated: Option<Nanos>,
     min_rto: Nanos,
     max_rto: Nanos,
@@ -167,11 +167,11 @@ impl RttEstimator {
         }
     }
 
-    /// The peer states its round trip over the same path: as long as there is no sample of ours,
-    /// the timeout need not be longer than that asks for. Nothing else follows the statement,
-    /// and it makes the timeout no longer.
+    /// The peer states its round trip over the same path: as long as there is no sample of ours, or
+    /// none without doubt, the timeout need not be longer than that asks for. Nothing else follows
+    /// the statement, and it makes the timeout no longer.
     pub(crate) fn on_stated(&mut self, round_trip: Duration) {
-        if self.smoothed.is_none() {
+        if self.smoothed.is_none() || self.is_doubtful {
             self.stated = Some(round_trip.into());
         }
     }
@@ -295,14 +295,20 @@ impl RttEstimator {
 
     #[inline]
     fn base(&self) -> Nanos {
-        match self.smoothed {
-            // RFC 6298 §2.2, with what the peer measured.
-            None => self
-                .stated
-                .map_or(self.initial_rto, |stated| self.initial_rto.min(stated * 3)),
-            Some(smoothed) => smoothed + (self.variation * 4).max(self.min_rto),
-        }
-        .max(self.min_rto)
+        let own = match self.smoothed {
+            None => self.initial_rto,
+            Some(smoothed) => {
+                let own = smoothed + (self.variation * 4).max(self.min_rto);
+                if !self.is_doubtful {
+                    return own;
+                }
+                own
+            }
+        };
+        // RFC 6298 §2.2, with what the peer measured.
+        self.stated
+            .map_or(own, |stated| own.min(stated * 3))
+            .max(self.min_rto)
     }
 
     /// SRTT.

@@ -59,6 +59,22 @@ fn what_a_peer_states_shortens_the_first_timeout_and_nothing_else() {
 }
 
 #[test]
+fn what_a_peer_states_counts_beside_a_doubted_sample() {
+    let mut rtt = RttEstimator::new(ms(1_000), ms(200), ms(60_000));
+    let una = StreamOffset::FIRST_BYTE;
+    rtt.sample(Instant::ZERO, ms(570), ms(570), una, una);
+    rtt.doubt();
+    assert_eq!(rtt.rto(), ms(1_710));
+    rtt.on_stated(ms(900));
+    assert_eq!(rtt.rto(), ms(1_710), "no longer than without it");
+    rtt.on_stated(ms(85));
+    assert_eq!((rtt.rto(), rtt.smoothed()), (ms(255), Some(ms(570))));
+    // A sample of our own ends that.
+    rtt.sample(Instant::ZERO, ms(400), ms(400), una, una);
+    assert_eq!((rtt.rto(), rtt.smoothed()), (ms(1_200), Some(ms(400))));
+}
+
+#[test]
 fn only_samples_of_new_data_end_backing_off() {
     let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
     rtt.sample(
