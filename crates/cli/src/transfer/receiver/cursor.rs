@@ -71,8 +71,9 @@ enum Origin {
 /// is.
 const FEW_DIRECTORIES: u64 = 16;
 
-/// How long a transfer that was ended in favour of another one may take to let go of its names.
-const LETTING_GO: Duration = Duration::from_secs(10);
+/// How long a transfer that was ended in favour of another one may take to let go of its names: a
+/// slow disk takes that long to store what it was given.
+const LETTING_GO: Duration = Duration::from_secs(60);
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(
