@@ -18,6 +18,8 @@ const WAITING_REPORTS_OF_FEW: u64 = 3;
 /// Loss rate of acknowledgements that shows such a queue. One that data of this side fills now and
 /// then loses fewer.
 const OVERFLOW: f64 = 0.05;
+/// Reports of losses, or while the sender probes for capacity, in RTTmin/beta at most.
+pub(super) const DENSE: u64 = 4;
 /// The longest time between reports on account of that queue.
 const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);
 
@@ -61,7 +63,7 @@ impl BackQueue {
     ) {
         let longer = sync.rtt.saturating_sub(sync.rtt_min);
         let back = Duration::from_micros(longer.into()).saturating_sub(forward);
-        if back > Duration::from(time_period) {
+        if back > Duration::from(time_period / 2) {
             self.sparse_to = now + MEMORY;
         }
         if back > rtt_min {
@@ -84,7 +86,7 @@ impl BackQueue {
         self.queueing
     }
 
-    /// Acknowledgements had lately waited in a queue for longer than RTTmin/beta.
+    /// Acknowledgements had lately waited in a queue for longer than half of RTTmin/beta.
     #[inline]
     pub(super) fn is_sparse(&self, at: Instant) -> bool {
         at < self.sparse_to
@@ -101,25 +103,34 @@ impl BackQueue {
         self.clogged_interval
     }
 
-    /// When a loss may be reported. Each is reported at once, but where acknowledgements wait in a
-    /// queue longer than RTTmin, and beta reports of losses left at once, there is one in a period:
-    /// more of them would only come later.
-    pub(super) fn loss_report_at(&self, now: Instant, beta: u8, time_period: Nanos) -> Instant {
-        if !self.is_clogged(now) {
-            return now;
-        }
-        let ahead = self.loss_period(time_period) * u32::from(beta - 1);
+    /// When a loss may be reported: at once, but where beta such reports left at once there is one
+    /// in each `interval`, and in RTTmin/beta where acknowledgements wait in a queue longer than
+    /// RTTmin: more of them would only come later.
+    pub(super) fn loss_report_at(
+        &self,
+        now: Instant,
+        beta: u8,
+        time_period: Nanos,
+        interval: Nanos,
+    ) -> Instant {
+        let ahead = self.loss_period(now, time_period, interval) * u32::from(beta - 1);
         let told_to = self.losses_told_to.max(now + ahead);
         now + told_to.saturating_since(now + ahead)
     }
 
     /// A report of a loss leaves.
-    pub(super) fn on_loss_report(&mut self, now: Instant, time_period: Nanos) {
-        self.losses_told_to = self.losses_told_to.max(now) + self.loss_period(time_period);
+    pub(super) fn on_loss_report(&mut self, now: Instant, time_period: Nanos, interval: Nanos) {
+        let period = self.loss_period(now, time_period, interval);
+        self.losses_told_to = self.losses_told_to.max(now) + period;
     }
 
-    /// The period in which there is one report of losses, where acknowledgements wait.
-    fn loss_period(&self, time_period: Nanos) -> Duration {
-        time_period.max(self.clogged_interval).into()
+    /// The time between reports of losses after a burst of them.
+    fn loss_period(&self, now: Instant, time_period: Nanos, interval: Nanos) -> Duration {
+        let period = if self.is_clogged(now) {
+            time_period.max(self.clogged_interval)
+        } else {
+            interval
+        };
+        period.into()
     }
 }

@@ -8,7 +8,7 @@ use tack_base::{Instant, Rate};
 use tack_wire::tack::Sync;
 
 use super::awaited::Awaited;
-use super::back_queue::BackQueue;
+use super::back_queue::{BackQueue, DENSE};
 use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
@@ -23,6 +23,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 pub(super) const BASE_GAPS: u64 = 4;
 /// How long a delivery rate once reached shows what the sender could use.
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
+/// Segments that arrive between two reports of losses, where many get lost.
+const SEGMENTS_OF_LOSSES: u64 = 16;
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
@@ -230,9 +232,21 @@ impl Schedule {
     /// When a loss may be reported; `None` leaves it to periodic reports.
     pub(super) fn loss_report_at(&self, now: Instant) -> Option<Instant> {
         (self.params.losses == LossReporting::AtOnce).then(|| {
+            let interval = self.loss_interval();
             self.back_queue
-                .loss_report_at(now, self.params.beta, self.time_period)
+                .loss_report_at(now, self.params.beta, self.time_period, interval)
         })
+    }
+
+    /// The time between reports of many losses: that of a number of segments, or a quarter of
+    /// RTTmin/beta if that is less. One for each lost segment would fill a narrow way back.
+    fn loss_interval(&self) -> Nanos {
+        let rate = self.rate.unwrap_or_default();
+        let quarter = self.time_period / DENSE;
+        if rate.takes(SEGMENTS_OF_LOSSES * self.peer_mss, quarter) {
+            return quarter;
+        }
+        rate.nanos_for(SEGMENTS_OF_LOSSES * self.peer_mss)
     }
 
     /// Acknowledgements have lately waited in a queue longer than RTTmin.
@@ -242,7 +256,9 @@ impl Schedule {
 
     /// A report of a loss leaves.
     pub(super) fn on_loss_report(&mut self, now: Instant) {
-        self.back_queue.on_loss_report(now, self.time_period);
+        let interval = self.loss_interval();
+        self.back_queue
+            .on_loss_report(now, self.time_period, interval);
     }
 
     /// L in force, bytes.
@@ -395,17 +411,18 @@ impl Schedule {
             ));
         }
         let enough = self.pending >= self.threshold(gaps);
-        // One period after the last one, and not sooner.
-        let point = || match self.last_report_at {
-            Some(last) => last + self.shortest_interval(),
+        // One interval after the last one, and not sooner.
+        let after = |interval: Nanos| match self.last_report_at {
+            Some(last) => last + interval,
             None => Instant::ZERO,
         };
+        let interval = self.shortest_interval();
         if enough {
             let is_clogged = self.back_queue.clogged_interval() > self.time_period;
             let at = if self.is_probed() && !is_clogged {
-                self.pending_since
+                after(interval.min(self.time_period / DENSE))
             } else {
-                point()
+                after(interval)
             };
             let at = at.max(self.burst.ends());
             return Some(DueReport::new(at, AckReason::Threshold));
@@ -419,7 +436,7 @@ impl Schedule {
         // A sender that repairs what the last report told of pushes what fills its small window.
         if self.filled || (self.pushed && (listed_gaps || is_waited_for())) {
             // The sender has nothing more, and may wait for an acknowledgement.
-            let at = point().max(self.pending_since + self.time_period);
+            let at = after(interval).max(self.pending_since + self.time_period);
             return Some(DueReport::new(at.min(latest), AckReason::Timer));
         }
         Some(DueReport::new(latest, AckReason::Timer))
@@ -503,6 +520,35 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// While the sender finds more and more capacity a report leaves for L segments, but four in
+    /// RTTmin/beta at most.
+    #[test]
+    fn startup_is_told_sixteen_times_in_a_round_trip() {
+        let at = Instant::from_micros;
+        let params = TackParams::default();
+        let gaps = Gaps::new(params.settle);
+        for (startup, due) in [(true, 2_500), (false, 10_000)] {
+            let mut schedule = Schedule::new(params);
+            schedule.peer_mss = 1_000;
+            schedule.set_rtt_min(Duration::from_millis(40));
+            schedule.startup = startup;
+            let rate = Some(Rate::from_bytes_per_sec(10_000_000));
+            schedule.on_rate(at(1_000), rate, rate);
+            schedule.on_data(at(1_000), 2_000, 1 << 24);
+            // The first one leaves at once.
+            let first = schedule.due(&gaps, false).expect("two segments arrived");
+            assert!(first.at <= at(1_000) && first.reason == AckReason::Threshold);
+            schedule.on_report(at(1_000), &gaps);
+            // Two segments that come soon wait, and those that come late do not.
+            for (arrives, leaves) in [(1_200, 1_000 + due), (12_000, 12_000)] {
+                schedule.pending = 0;
+                schedule.on_data(at(arrives), 2_000, 1 << 24);
+                let next = schedule.due(&gaps, false).expect("two segments arrived");
+                assert_eq!(next.at.max(at(arrives)), at(leaves), "{startup}, {arrives}");
+            }
+        }
+    }
 
     /// A small window: the sender stands still until a report opens it. The last but one does so
     /// too, for a full segment, and is as good as a copy of the last.

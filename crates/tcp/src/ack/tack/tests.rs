@@ -568,21 +568,36 @@ fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many
 }
 
 #[test]
-fn losses_are_told_at_once_unless_acknowledgements_queue_for_a_round_trip() {
-    for (rtt, at_once) in [(60, 100), (90, 4)] {
+fn a_burst_of_losses_is_told_at_once_and_more_of_them_in_turn() {
+    // The round trip, the segments of 1,000 bytes that arrive in 16 ms, and the microseconds between
+    // reports.
+    for (rtt, segments, interval) in [
+        (60, 0, 2_500),
+        (60, 16, 2_500),
+        (60, 256, 1_000),
+        // Acknowledgements queue for a round trip: they leave in each RTTmin/4.
+        (90, 256, 10_000),
+    ] {
         let mut policy = TackPolicy::new(TackParams::default());
         let schedule = &mut policy.schedule;
+        schedule.peer_mss = 1_000;
         schedule.on_sync(at(1), &sync_with(rtt), Duration::ZERO);
+        let rate = Some(Rate::from_bytes_per_sec(segments * 1_000_000 / 16));
+        schedule.on_rate(at(1), rate, rate);
         let mut told = 0;
         while told < 100 && schedule.loss_report_at(at(2)) == Some(at(2)) {
             schedule.on_loss_report(at(2));
             told += 1;
         }
-        assert_eq!(told, at_once);
-        if at_once == 4 {
-            // Then one in each RTTmin/4.
-            assert_eq!(schedule.loss_report_at(at(2)), Some(at(12)));
-            assert_eq!(schedule.loss_report_at(at(12)), Some(at(12)));
+        assert_eq!(told, 4, "{rtt}, {segments}");
+        let next = at(2) + Duration::from_micros(interval);
+        assert_eq!(schedule.loss_report_at(at(2)), Some(next));
+        assert_eq!(schedule.loss_report_at(next), Some(next));
+        // After a round trip without losses as many may be told at once again.
+        let later = next + Duration::from_millis(40);
+        for _ in 0..4 {
+            assert_eq!(schedule.loss_report_at(later), Some(later));
+            schedule.on_loss_report(later);
         }
     }
 }
