@@ -42,8 +42,8 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
             .iter()
             .filter(|flag| flag.is_certain(&path, &tack, &plain))
             .collect();
-        let is_certain =
-            !certain.is_empty() && !(certain == [&Flag::Hang] && happens_to(&path, &both, &tack));
+        let is_chance = certain == [&Flag::Hang] && happens_to(&path, &both, &tack);
+        let is_certain = !certain.is_empty() && !is_chance;
         if nth == 0 && flags.is_empty() || is_certain {
             return Verdict {
                 path,

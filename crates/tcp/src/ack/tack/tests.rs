@@ -569,8 +569,8 @@ fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many
 
 #[test]
 fn a_burst_of_losses_is_told_at_once_and_more_of_them_in_turn() {
-    // The round trip, the segments of 1,000 bytes that arrive in 16 ms, and the microseconds between
-    // reports.
+    // The round trip, the segments of 1,000 bytes that arrive in 16 ms, and the microseconds
+    // between reports.
     for (rtt, segments, interval) in [
         (60, 0, 2_500),
         (60, 16, 2_500),
