@@ -299,8 +299,12 @@ impl Connection {
         (may_be_report || is_news()).then(|| {
             let mut header = header.clone();
             header.seq = self.receiver.next_seq();
-            // The original was judged by them; in this one they would count as new.
+            // The original was judged by them; in this one they would count as new. So would a
+            // number: only segments within the window make numbers start anew.
             header.options.timestamps = None;
+            if numbered {
+                header.options.tack = None;
+            }
             if let Some(ack) = header.ack.position(self.identity.iss, self.snd.una) {
                 header.window = self.window.opening(ack, header.window);
             }
