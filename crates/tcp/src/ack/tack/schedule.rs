@@ -239,8 +239,12 @@ impl Schedule {
     }
 
     /// The time between reports of many losses: that of a number of segments, or a quarter of
-    /// RTTmin/beta if that is less. One for each lost segment would fill a narrow way back.
+    /// RTTmin/beta if that is less. One for each lost segment would fill a narrow way back. Reports
+    /// that list one gap each leave at once: what they do not list is told by nothing else.
     fn loss_interval(&self) -> Nanos {
+        if !self.params.rich {
+            return Nanos::ZERO;
+        }
         let rate = self.rate.unwrap_or_default();
         let quarter = self.time_period / DENSE;
         if rate.takes(SEGMENTS_OF_LOSSES * self.peer_mss, quarter) {

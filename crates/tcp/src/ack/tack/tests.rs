@@ -600,4 +600,16 @@ fn a_burst_of_losses_is_told_at_once_and_more_of_them_in_turn() {
             schedule.on_loss_report(later);
         }
     }
+    // Reports that list one gap each do not wait for each other.
+    let mut policy = TackPolicy::new(TackParams {
+        rich: false,
+        ..TackParams::default()
+    });
+    policy
+        .schedule
+        .on_sync(at(1), &sync_with(60), Duration::ZERO);
+    for _ in 0..100 {
+        assert_eq!(policy.schedule.loss_report_at(at(2)), Some(at(2)));
+        policy.schedule.on_loss_report(at(2));
+    }
 }
