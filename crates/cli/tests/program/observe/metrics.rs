@@ -28,9 +28,9 @@ fn server() -> (Watched, SocketAddr, SocketAddr) {
 fn ask(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(request).unwrap();
     let mut answer = Vec::new();
     // What hangs up while we still send may reset the connection.
+    let _ = stream.write_all(request);
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -145,11 +145,12 @@ fn hostile_scrapers_are_harmless() {
         status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
         is("400")
     );
-    assert_eq!(status(&[b'A'; 100_000]), is("431"));
     let mut endless = b"GET /metrics HTTP/1.1\r\n".to_vec();
     endless.extend(b"X: y\r\n".repeat(100_000));
     // The answer may be lost by the reset; more than that nobody gets.
-    assert!(matches!(status(&endless).as_deref(), None | Some("431")));
+    for request in [&[b'A'; 100_000][..], &endless] {
+        assert!(matches!(status(request).as_deref(), None | Some("431")));
+    }
     // Those that say nothing have all places, and others are hung up on.
     let idle: Vec<_> = (0..40)
         .map(|_| TcpStream::connect(metrics).unwrap())
