@@ -39,7 +39,7 @@ def plot(results: dict[str, list[float]], path: str) -> None:
     figure, axes = plt.subplots(figsize=(5, 2.6))
     for policy, rates in results.items():
         axes.plot(ROUND_TRIPS_MS, rates, label=POLICIES[policy])
-    axes.set(xscale="log", xlabel="round-trip time, ms", ylabel="goodput, Mbit/s", ylim=(0, None))
+    axes.set(xscale="log", xlabel="round-trip time, ms", ylabel="goodput, Mbit/s", ylim=(0, 225))
     axes.set_xticks(ROUND_TRIPS_MS, map(str, ROUND_TRIPS_MS), minor=False)
     axes.minorticks_off()
     axes.legend(loc="lower left")
