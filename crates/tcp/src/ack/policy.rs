@@ -298,6 +298,12 @@ pub(crate) trait FeedbackWriter: AckPolicy {
         None
     }
 
+    /// The number of a segment lies far behind the largest one, so that it may be an old copy.
+    fn is_behind(&self, stamp: &DataStamp) -> bool {
+        let _ = stamp;
+        false
+    }
+
     /// A segment with this stamp, which arrived at `arrived`, left so long ago that its sequence
     /// number may mean something else by now.
     fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {

@@ -168,6 +168,11 @@ impl Acking {
         self.unanswered = (self.unanswered + len).min(UNANSWERED);
     }
 
+    /// The number of a segment lies far behind the largest one.
+    pub(super) fn is_behind(&self, stamp: &DataStamp) -> bool {
+        self.policy.is_behind(stamp)
+    }
+
     /// A segment with this stamp left so long ago that its sequence number may mean something else
     /// by now.
     pub(super) fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {

@@ -125,6 +125,12 @@ impl Connection {
             if bare.is_some() && !is_data {
                 return;
             }
+            if let Some(ack) = self.news_of_repetition(segment) {
+                self.on_acknowledgement(now, arrived, segment, lists, ack);
+                if self.state == State::Closed {
+                    return;
+                }
+            }
             if !flags.rst() {
                 self.reject(now, segment);
             } else {
@@ -269,42 +275,27 @@ impl Connection {
             && Lists::parse(segment.payload).is_ok()
     }
 
-    /// The acknowledgement of a segment whose payload came before, where it may be needed.
-    ///
-    /// A report whose option was taken off on the way looks so: its lists are not data, and the
-    /// peer's acknowledgements must be heard all the same. It is judged from where the peer stands,
-    /// like the report that it was; but as it may be an old segment too, its window only opens.
-    ///
-    /// Deviation: RFC 9293 §3.10.7.4 drops repeated data with what it acknowledges. Two ends that
-    /// both repeat data whose acknowledgements were lost would not hear each other until one of
-    /// their answers without data arrives. What acknowledges nothing new is dropped here, too: it
-    /// would count as a duplicate acknowledgement.
+    /// The acknowledgement of a segment whose payload came before. A report whose option was taken
+    /// off on the way looks so: its lists are not data, and the peer's acknowledgements must be
+    /// heard all the same. It is judged from where the peer stands, like the report that it was;
+    /// but as it may be an old segment too, its window only opens.
     fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {
         let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
         let special = header.flags.syn() || header.flags.fin() || header.flags.rst();
-        if segment.payload.is_empty() || special {
+        let numbered = matches!(header.options.tack, Some(TackOption::Data(_)));
+        if segment.payload.is_empty() || special || numbered {
             return None;
         }
         let end = header.seq + segment.payload.len() as u32;
         let end = self.receiver.position(end)?;
         let before = self.receiver.position(header.seq).is_none() && end == rcv_nxt;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
-        let recent = (oldest..=rcv_nxt).contains(&end);
-        let numbered = matches!(header.options.tack, Some(TackOption::Data(_)));
-        let may_be_report = !numbered && (before || recent && self.feedback.separates_lists());
-        let is_news = || {
-            let ack = header.ack.position(self.identity.iss, self.snd.una);
-            recent && ack.is_some_and(|ack| ack > self.snd.una)
-        };
-        (may_be_report || is_news()).then(|| {
+        let recent = self.feedback.separates_lists() && (oldest..=rcv_nxt).contains(&end);
+        (before || recent).then(|| {
             let mut header = header.clone();
             header.seq = self.receiver.next_seq();
-            // The original was judged by them; in this one they would count as new. So would a
-            // number: only segments within the window make numbers start anew.
+            // The original was judged by them; in this one they would count as new.
             header.options.timestamps = None;
-            if numbered {
-                header.options.tack = None;
-            }
             if let Some(ack) = header.ack.position(self.identity.iss, self.snd.una) {
                 header.window = self.window.opening(ack, header.window);
             }
@@ -313,6 +304,30 @@ impl Connection {
                 payload: &[],
             }
         })
+    }
+
+    /// The acknowledgement of repeated data, if it says something new.
+    ///
+    /// Deviation: RFC 9293 §3.10.7.4 drops repeated data with what it acknowledges. Two ends that
+    /// both repeat data whose acknowledgements were lost would not hear each other until one of
+    /// their answers without data arrives. What acknowledges nothing new is dropped here, too: it
+    /// would count as a duplicate acknowledgement.
+    ///
+    /// A blind attacker's sequence number may lie a receive buffer below the window, too; its
+    /// acknowledgement must still be of what is in flight (RFC 5961 §5.2).
+    fn news_of_repetition(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
+        let header = &segment.header;
+        let special = header.flags.syn() || header.flags.rst();
+        if special || segment.payload.is_empty() || self.state == State::SynReceived {
+            return None;
+        }
+        if let Some(TackOption::Data(stamp)) = &header.options.tack
+            && self.acking.is_behind(stamp)
+        {
+            return None;
+        }
+        let (_, ack) = self.recent_repetition(segment)?;
+        (ack > self.snd.una).then_some(ack)
     }
 
     /// An unacceptable segment: dropped, and answered with where we stand.
@@ -352,17 +367,25 @@ impl Connection {
     /// Where a segment starts that repeats what was received lately, where segments have packet
     /// numbers.
     fn recent_copy(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
-        let header = &segment.header;
         if !self.feedback.separates_lists() {
             return None;
         }
+        let (start, _) = self.recent_repetition(segment)?;
+        Some(start)
+    }
+
+    /// Where a segment starts that repeats what was received within a window, and what it
+    /// acknowledges, if that may be acknowledged (RFC 5961 §5.2).
+    fn recent_repetition(&self, segment: &Segment<'_>) -> Option<(StreamOffset, StreamOffset)> {
+        let header = &segment.header;
         let rcv_nxt = self.rcv_nxt();
         let start = self.receiver.position(header.seq)?;
-        let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
+        let oldest = rcv_nxt.saturating_sub(self.receiver.window.buffer() as u64);
         let ack = header.ack.position(self.identity.iss, self.snd.una)?;
         let acknowledges = ack <= self.persist.highest_sent(self.snd.nxt)
             && ack + self.window.largest().max(1) >= self.snd.una;
-        ((oldest..rcv_nxt).contains(&start) && header.flags.ack() && acknowledges).then_some(start)
+        ((oldest..rcv_nxt).contains(&start) && header.flags.ack() && acknowledges)
+            .then_some((start, ack))
     }
 
     /// A reset at exactly the expected sequence number.

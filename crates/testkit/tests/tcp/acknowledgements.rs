@@ -3,8 +3,10 @@
 
 use tack_tcp::{AckKind, Config};
 use tack_testkit::{Model, Pair, Peer, Side};
+use tack_wire::TackOption;
 
 use crate::settings::{ms, plain, secs, with_sack};
+use crate::tack_peer::{RTT_MS, TackPeer, tack};
 
 fn delayed(segments: u8) -> Config {
     Config {
@@ -198,7 +200,7 @@ fn bare_acknowledgements_are_not_acknowledged() {
 
 /// Path 163920: both ends repeat data, because what acknowledged it was lost. A
 /// repetition acknowledges what arrived meanwhile. One that acknowledges nothing new is no
-/// duplicate acknowledgement (RFC 5681 §2), and one of data before the last window is stale.
+/// duplicate acknowledgement (RFC 5681 §2).
 #[test]
 fn a_repetition_acknowledges() {
     let mut peer = primed(plain());
@@ -228,6 +230,55 @@ fn a_repetition_acknowledges() {
     peer.take_output();
     assert_eq!(peer.connection().stats(peer.now()).bytes_in_flight, 0);
     peer.run("+5s > nothing");
+}
+
+/// The last data with the FIN is repeated, too. What repeats data from before the last window is
+/// stale, and is not heard.
+#[test]
+fn a_stale_repetition_does_not_acknowledge() {
+    let config = Config {
+        receive_buffer: 16_384,
+        ..plain()
+    };
+    let mut peer = primed(config);
+    for first in (1..40_001).step_by(1_000) {
+        peer.arrives(&format!("P. {first}:{}(1000) ack 1", first + 1_000));
+        peer.run("read 1000");
+        peer.take_output();
+    }
+    peer.run("+0 < FP. 40001:41001(1000) ack 1\n+0 > . 1:1(0) ack 41002");
+    peer.run("read 1000\nwrite 2000\n+0 > P. 1:2001(2000) ack 41002 each 1000");
+    let in_flight = |peer: &Peer| peer.connection().stats(peer.now()).bytes_in_flight;
+    peer.arrives("P. 1:1001(1000) ack 1001");
+    assert_eq!(in_flight(&peer), 2000);
+    peer.arrives("P. 39001:40001(1000) ack 1001");
+    assert_eq!(in_flight(&peer), 1000);
+    peer.arrives("FP. 40001:41001(1000) ack 2001");
+    assert_eq!(in_flight(&peer), 0);
+}
+
+/// TACK's option comes with each repetition: what it acknowledges without a report does not show
+/// that options are taken off on the way.
+#[test]
+fn repetitions_do_not_end_tack() {
+    let mut peer = TackPeer::new(tack());
+    peer.send_data(1, 1000, 0);
+    peer.send_data(1001, 1000, 1);
+    let sent = peer.write(8_000).len() as u32;
+    assert!(sent > 4, "{sent}");
+    for number in 0..sent {
+        peer.peer.wait(ms(RTT_MS));
+        // The end of a segment each.
+        peer.send_data_with(1 + 1_460 * (number + 1).min(sent - 1), 1, 1000, number + 2);
+    }
+    let stats = peer.stats();
+    assert!(stats.bytes_in_flight <= 1_460, "{stats:?}");
+    peer.peer.take_output();
+    let next = peer.write(1_000);
+    assert!(
+        matches!(next[0].header.options.tack, Some(TackOption::Data(_))),
+        "{next:?}"
+    );
 }
 
 /// RFC 2018 §4: the block with the newest segment comes first, then those reported before; with

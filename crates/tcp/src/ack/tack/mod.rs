@@ -332,16 +332,20 @@ impl FeedbackWriter for TackPolicy {
         Some(self.decide(now))
     }
 
-    fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
+    fn is_behind(&self, stamp: &DataStamp) -> bool {
         let largest = self.gaps.largest().filter(|_| self.fallback.is_none());
-        let outdated = largest.is_some_and(|largest| {
+        largest.is_some_and(|largest| {
             let behind = largest.low().wrapping_sub(stamp.number);
             let behind = u64::from(behind);
             // The comparison spares almost every segment the division.
             (OUTDATED.start..1 << 31).contains(&behind)
                 && behind
                     >= (OUTDATED_BYTES / self.schedule.peer_mss).clamp(OUTDATED.start, OUTDATED.end)
-        });
+        })
+    }
+
+    fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
+        let outdated = self.is_behind(stamp);
         if !outdated {
             self.outdated.end();
         } else if self.outdated.add(arrived, self.span()) {
