@@ -3,8 +3,8 @@
 /// How probable it must be that chance alone makes such a difference, by an exact test.
 const CHANCE: f64 = 0.1;
 
-/// A figure of which `lower` of `all` others are no better may be one of them: the exact rank test
-/// does not refuse it.
+/// Of `all` other figures, `lower` are no better than this one. The exact rank test does not reject
+/// that this one is drawn from them.
 pub(crate) fn is_chance(lower: usize, all: usize) -> bool {
     (lower + 1) as f64 >= CHANCE * (all + 1) as f64
 }

@@ -1,6 +1,5 @@
 //! Which seeds a path is run with.
 
-use crate::chance::is_as_often_bad;
 use crate::figures::Figures;
 use crate::measure::Variant;
 use crate::paths::{LATEST_BEGINNING, Path, Work};
@@ -65,8 +64,8 @@ pub(crate) fn at_moments(
 }
 
 /// Chance makes the plain policy hang as well: with one of the fresh seeds it delivers no more than
-/// `hung` did. A transfer ends or does not: of the fresh seeds TACK must not leave more of them
-/// without an end than chance allows, and the plain policy some.
+/// `hung` did. A transfer ends or does not: of the fresh seeds the plain policy must leave some
+/// without an end, and TACK one more at most.
 pub(crate) fn happens_to(path: &Path, both: &[Variant; 2], hung: &Figures) -> bool {
     let all = |variant: &Variant| -> Vec<_> {
         (FIRST..FIRST + FRESH)
@@ -79,5 +78,5 @@ pub(crate) fn happens_to(path: &Path, both: &[Variant; 2], hung: &Figures) -> bo
     }
     let without_end = |variant| all(variant).iter().filter(|run| run.unfinished).count();
     let others = without_end(plain);
-    others > 0 && is_as_often_bad(without_end(tack), others, FRESH as usize)
+    others > 0 && without_end(tack) <= others + 1
 }

@@ -174,7 +174,7 @@ fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
 }
 
 /// BBR probes with a quarter more than its estimate; of many random losses a tenth is left of that,
-/// so that a sample which is a little too low lets nothing grow. Each loss is told at once, without
+/// so that a sample which is a little too low lets nothing grow. Losses are told at once, without
 /// a rate, and samples lost what left since the last report that had one: 12 Mbit/s over 802.11g
 /// that does not repeat (`delayed:2`: 16), and 10 over the wire with 15 % loss (17).
 #[test]

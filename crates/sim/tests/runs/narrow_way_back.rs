@@ -83,7 +83,8 @@ fn answers_that_find_the_link_busy_get_lost_with_plain_acknowledgements_as_large
 /// report at once of each, with lists, filled the queue of a way back of 242 kbit/s for seconds:
 /// 12.7 Mbit/s, 13.7 with `delayed:2`, and on one of 120 kbit/s 4.5 and 13.4. Where
 /// acknowledgements wait in a queue longer than RTTmin, beta reports of losses leave at once, and
-/// then one in each period, and all reports list few blocks.
+/// then one in each period, and all reports list few blocks. Until that queue is known, reports of
+/// losses leave a quarter of a period apart.
 #[test]
 fn reports_of_losses_do_not_fill_the_way_back() {
     let goodput = |delay: &str, back: &str, ack: &str| {

@@ -94,8 +94,9 @@ fn hystart_watches_on_after_a_loss_that_was_none() {
 }
 
 /// A report for two segments each while a sender probes for capacity is more than ten times as many
-/// as TACK sends afterwards: 1,036 for 3 MB over 802.11n, 2,072 segments. One in a sixteenth of a
-/// round trip tells the sender as much: a sixth of the reports, and the transfer takes no longer.
+/// as TACK sends afterwards: 1,036 for 3 MB over 802.11n, 2,072 segments. Now one leaves in a
+/// sixteenth of a round trip. There are less than a quarter as many, and the transfer takes no
+/// longer.
 #[test]
 fn startup_takes_few_reports() {
     for congestion in crate::CONTROLLERS {

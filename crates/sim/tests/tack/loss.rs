@@ -159,7 +159,7 @@ impl Observer for Skips {
             && let Some(TackOption::Data(stamp)) = segment.header.options.tack
         {
             if self.next.is_some_and(|next| stamp.number > next) {
-                self.open = Some(event.at);
+                self.open.get_or_insert(event.at);
             }
             self.next = Some(stamp.number + 1);
         }
@@ -180,8 +180,8 @@ impl Observer for Skips {
     }
 }
 
-/// The queue is so long that startup does not overflow it: of many losses in a row, only the first
-/// ones are told one by one.
+/// The queue is so long that startup does not overflow it. After a burst of losses, reports of
+/// losses wait for each other.
 #[test]
 fn where_nothing_is_reordered_a_loss_is_told_within_one_segment_time() {
     for settle in cells(&["adaptive"], &["adaptive", "0.25", "1"]) {

@@ -59,8 +59,8 @@ pub struct TackParams {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LossReporting {
-    /// An instant acknowledgement signals each loss, and periodic ones list what was signalled
-    /// (TACK §5.1).
+    /// An instant acknowledgement signals each loss, up to a limit where many get lost, and
+    /// periodic ones list what was signalled (TACK §5.1).
     AtOnce,
     /// Periodic acknowledgements alone list them.
     Periodically,

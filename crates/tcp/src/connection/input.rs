@@ -125,7 +125,7 @@ impl Connection {
             if bare.is_some() && !is_data {
                 return;
             }
-            if let Some(ack) = self.news_of_repetition(segment) {
+            if let Some(ack) = self.acknowledged_by_duplicate(segment) {
                 self.on_acknowledgement(now, arrived, segment, lists, ack);
                 if self.state == State::Closed {
                     return;
@@ -306,16 +306,16 @@ impl Connection {
         })
     }
 
-    /// The acknowledgement of repeated data, if it says something new.
+    /// What a duplicate data segment acknowledges, if that is more than SND.UNA.
     ///
-    /// Deviation: RFC 9293 §3.10.7.4 drops repeated data with what it acknowledges. Two ends that
-    /// both repeat data whose acknowledgements were lost would not hear each other until one of
-    /// their answers without data arrives. What acknowledges nothing new is dropped here, too: it
-    /// would count as a duplicate acknowledgement.
+    /// Deviation: RFC 9293 §3.10.7.4 drops a duplicate segment with its acknowledgement. Two ends
+    /// that both retransmit data whose acknowledgements were lost would then wait until a pure
+    /// acknowledgement arrives. Duplicates that acknowledge nothing new are still dropped: they
+    /// would count as duplicate acknowledgements.
     ///
-    /// A blind attacker's sequence number may lie a receive buffer below the window, too; its
-    /// acknowledgement must still be of what is in flight (RFC 5961 §5.2).
-    fn news_of_repetition(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
+    /// A blind attacker may also use sequence numbers up to a receive buffer below the window. The
+    /// acknowledgement must still be of data in flight (RFC 5961 §5.2).
+    fn acknowledged_by_duplicate(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
         let header = &segment.header;
         let special = header.flags.syn() || header.flags.rst();
         if special || segment.payload.is_empty() || self.state == State::SynReceived {
@@ -374,8 +374,8 @@ impl Connection {
         Some(start)
     }
 
-    /// Where a segment starts that repeats what was received within a window, and what it
-    /// acknowledges, if that may be acknowledged (RFC 5961 §5.2).
+    /// Where a duplicate segment starts, and what it acknowledges. It must start at most a receive
+    /// buffer below RCV.NXT, and its acknowledgement must be acceptable (RFC 5961 §5.2).
     fn recent_repetition(&self, segment: &Segment<'_>) -> Option<(StreamOffset, StreamOffset)> {
         let header = &segment.header;
         let rcv_nxt = self.rcv_nxt();

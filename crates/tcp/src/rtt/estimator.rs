@@ -124,6 +124,12 @@ impl RttEstimator {
         self.is_doubtful
     }
 
+    /// There is no sample, or none without doubt.
+    #[inline]
+    fn is_undecided(&self) -> bool {
+        self.smoothed.is_none() || self.is_doubtful
+    }
+
     /// The controller is given a sample. True for the first one.
     #[inline]
     pub(crate) fn tell(&mut self) -> bool {
@@ -167,11 +173,10 @@ impl RttEstimator {
         }
     }
 
-    /// The peer states its round trip over the same path: as long as there is no sample of ours, or
-    /// none without doubt, the timeout need not be longer than that asks for. Nothing else follows
-    /// the statement, and it makes the timeout no longer.
+    /// The peer states its round trip over the same path. Until there is a sample without doubt, it
+    /// may shorten the timeout. It never makes the timeout longer, and changes nothing else.
     pub(crate) fn on_stated(&mut self, round_trip: Duration) {
-        if self.smoothed.is_none() || self.is_doubtful {
+        if self.is_undecided() {
             self.stated = Some(round_trip.into());
         }
     }
@@ -295,18 +300,12 @@ impl RttEstimator {
 
     #[inline]
     fn base(&self) -> Nanos {
-        let own = match self.smoothed {
-            None => self.initial_rto,
-            Some(smoothed) => {
-                let own = smoothed + (self.variation * 4).max(self.min_rto);
-                if !self.is_doubtful {
-                    return own;
-                }
-                own
-            }
-        };
+        let own = self.smoothed.map_or(self.initial_rto, |smoothed| {
+            smoothed + (self.variation * 4).max(self.min_rto)
+        });
         // RFC 6298 §2.2, with what the peer measured.
-        self.stated
+        let stated = self.stated.filter(|_| self.is_undecided());
+        stated
             .map_or(own, |stated| own.min(stated * 3))
             .max(self.min_rto)
     }

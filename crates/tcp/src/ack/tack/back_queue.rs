@@ -18,7 +18,7 @@ const WAITING_REPORTS_OF_FEW: u64 = 3;
 /// Loss rate of acknowledgements that shows such a queue. One that data of this side fills now and
 /// then loses fewer.
 const OVERFLOW: f64 = 0.05;
-/// Reports of losses, or while the sender probes for capacity, in RTTmin/beta at most.
+/// Reports in RTTmin/beta while the sender probes for capacity, and of losses on a slow path.
 pub(super) const DENSE: u64 = 4;
 /// The longest time between reports on account of that queue.
 const LONGEST_INTERVAL: Nanos = Nanos(100_000_000);

@@ -4,7 +4,8 @@
 //! the lower of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. One that
 //! the beginning of a burst makes due waits for the end of the burst. Instant ones report loss, the
 //! window and connection events. A remainder waits no longer than delayed acknowledgements would
-//! make it, and while the sender still probes for capacity a quarter of RTTmin/beta has to pass.
+//! make it, and while the sender still probes for capacity a quarter of RTTmin/beta
+//! is enough.
 
 mod arrival_rate;
 mod awaited;

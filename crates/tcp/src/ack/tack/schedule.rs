@@ -238,9 +238,10 @@ impl Schedule {
         })
     }
 
-    /// The time between reports of many losses: that of a number of segments, or a quarter of
-    /// RTTmin/beta if that is less. One for each lost segment would fill a narrow way back. Reports
-    /// that list one gap each leave at once: what they do not list is told by nothing else.
+    /// The time between reports of many losses: that in which [`SEGMENTS_OF_LOSSES`] arrive, or a
+    /// quarter of RTTmin/beta if that is less. A report for each lost segment would fill a narrow
+    /// way back. Reports with a single gap (TACK-poor) do not wait: the next one would not list
+    /// the gaps that this one left out.
     fn loss_interval(&self) -> Nanos {
         if !self.params.rich {
             return Nanos::ZERO;

@@ -69,7 +69,7 @@ fn what_a_peer_states_counts_beside_a_doubted_sample() {
     assert_eq!(rtt.rto(), ms(1_710), "no longer than without it");
     rtt.on_stated(ms(85));
     assert_eq!((rtt.rto(), rtt.smoothed()), (ms(255), Some(ms(570))));
-    // A sample of our own ends that.
+    // The next sample replaces both.
     rtt.sample(Instant::ZERO, ms(400), ms(400), una, una);
     assert_eq!((rtt.rto(), rtt.smoothed()), (ms(1_200), Some(ms(400))));
 }
