@@ -30,6 +30,9 @@ const GAMMA: f64 = 1.0;
 /// The pacing gain where the peer reports by the clock: as small as leaves the window in use.
 const SPARSE_GAIN: f64 = 1.02;
 
+/// A round that doubles the window sends it twice over, and paces by a little more than that.
+const GROWTH_GAIN: f64 = 1.1;
+
 /// What slow start does in the present round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SlowStartRound {
@@ -195,10 +198,13 @@ impl CongestionController for Vegas {
     }
 
     fn pacing_gain(&self) -> f64 {
-        // A round that looks is to send evenly: bursts would queue by themselves.
+        // Twice the window that the round began with, not twice the present one: towards its end
+        // that would be twice too fast, and what a report frees would overflow a short queue.
         if self.in_slow_start() && self.slow_start == SlowStartRound::Grow {
-            return 2.0;
+            let began = self.round_window as f64 / self.reno.window().max(1) as f64;
+            return GROWTH_GAIN * (2.0 * began).max(1.0);
         }
+        // A round that looks is to send evenly: bursts would queue by themselves.
         match self.reno.widening() {
             // No acknowledgements between the peer's reports spread what a report frees. At 1.2 an
             // interval's segments would queue for a sixth of it, more than β on most

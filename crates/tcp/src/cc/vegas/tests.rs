@@ -203,3 +203,28 @@ fn what_a_report_frees_does_not_queue_by_itself() {
     assert!(backlog > 0.0 && backlog < ALPHA * MSS as f64, "{backlog}");
     assert!((dense / window - 1.2).abs() < 0.05, "{dense}");
 }
+
+/// The pace of a round that doubles follows from the window that it began with: a pace that grew
+/// with the window would be twice what the round needs at its end.
+#[test]
+fn a_round_that_doubles_keeps_its_pace() {
+    let mut driver = Driver::new(1000, 4);
+    for _ in 0..4 {
+        driver.round();
+    }
+    let began = driver.vegas.reno.window();
+    let pace = |vegas: &Vegas| vegas.cwnd() as f64 * vegas.pacing_gain() / began as f64;
+    let quarter = began / 4;
+    for acked in 1..4 {
+        assert!((pace(&driver.vegas) - 2.0 * GROWTH_GAIN).abs() < 1e-9);
+        let una = driver.una + acked * quarter;
+        driver.vegas.on_ack(&Ack {
+            rtt: Some(BASE),
+            srtt: BASE,
+            snd_nxt: StreamOffset(driver.una + began),
+            ..plain_ack(Instant::ZERO, quarter, una, driver.una + began)
+        });
+        assert_eq!(driver.vegas.reno.window(), began + acked * quarter);
+    }
+    assert!((pace(&driver.vegas) - 2.0 * GROWTH_GAIN).abs() < 1e-9);
+}
