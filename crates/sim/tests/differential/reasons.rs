@@ -19,7 +19,8 @@ use crate::paths::{Path, Work};
 use crate::runs;
 use crate::spared::spared;
 use crate::way_back::{
-    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, slower_pacing,
+    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, no_room_for_two,
+    slower_pacing,
 };
 
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
@@ -60,6 +61,7 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain))
             .or_else(|| useless_blocks(path, flag, tack, plain))
+            .or_else(|| no_room_for_two(path, flag, tack))
             .or_else(|| spared(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
@@ -80,6 +82,7 @@ pub(crate) fn reason(
             .or_else(|| behind_a_loss(path, tack, plain))
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))
+            .or_else(|| no_room_for_two(path, flag, tack))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.

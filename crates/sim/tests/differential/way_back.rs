@@ -13,12 +13,13 @@ pub(crate) const FAST_WAY_BACK: &str = "wired.rate_reverse=1Gbps";
 /// Bytes of a full packet.
 const PACKET: f64 = 1_500.0;
 /// Plain policies that acknowledge less and less often.
-pub(crate) const SPARSE_PLAIN: [&str; 5] = [
+pub(crate) const SPARSE_PLAIN: [&str; 6] = [
     "delayed:4",
     "delayed:8",
     "delayed:12",
     "delayed:16",
     "delayed:32",
+    "delayed:64",
 ];
 /// The table of a path with bursts of losses on the way back, which are counted in packets.
 const BURSTS: &str = "wired.gilbert_elliott_reverse";
@@ -30,15 +31,7 @@ const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timesta
 /// holds not one packet loses what comes before the link is free. The difference must be gone where
 /// no window is spread, and with a queue of five packets, as paths with one rate have at least.
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
-    let value = |key: &str, unit: &str| -> Option<f64> {
-        let mut values = path.toml.lines().filter_map(|line| {
-            let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
-            value.strip_suffix('"')?.strip_suffix(unit)?.parse().ok()
-        });
-        values.next()
-    };
-    let rate = 1e3 * value(RATE, "kbps")?;
-    if value("queue", "bdp")? * rate * path.rtt >= 8.0 * PACKET {
+    if !holds_hardly_a_packet(path)? {
         return None;
     }
     let gains = |flow_key: Option<&'static str>, path_key: Option<&str>| {
@@ -55,6 +48,44 @@ pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
     Some(format!(
         "round trips of {PLAIN} include waiting, so it paces more slowly: TACK is {unpaced:.2} times as fast where windows are not \
          paced, and {queued:.2} times with a queue of five packets",
+    ))
+}
+
+/// The queue of the way back is shorter than a full packet, as paths with one rate have it at no
+/// time. `None` where the path has no rate of its own for it, or counts its queue in packets.
+fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
+    let value = |key: &str, unit: &str| -> Option<f64> {
+        let mut values = path.toml.lines().filter_map(|line| {
+            let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+            value.strip_suffix('"')?.strip_suffix(unit)?.parse().ok()
+        });
+        values.next()
+    };
+    let rate = 1e3 * value(RATE, "kbps")?;
+    Some(value("queue", "bdp")? * rate * path.rtt < 8.0 * PACKET)
+}
+
+/// An answer is lost if an acknowledgement leaves when it comes, and the queue of the way back has
+/// no room for it. Requests that answers acknowledge need none of the plain policy, TACK sends some.
+/// With a queue of five packets the difference must be gone, and as it is the plain policy that
+/// acknowledges each request must be no faster than TACK.
+pub(crate) fn no_room_for_two(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
+    if path.work != Work::Requests || !holds_hardly_a_packet(path)? {
+        return None;
+    }
+    let [queued_tack, queued_plain] = Variant::both().map(|mut variant| {
+        variant.path_keys.push("wired.queue=5p".to_owned());
+        runs::fresh(path, &variant)
+    });
+    let every = runs::fresh(path, &Variant::new("every"));
+    if shows(flag, path, &queued_tack, &queued_plain) || gain(path, tack, &every) < 1.0 {
+        return None;
+    }
+    Some(format!(
+        "no two packets fit into the queue of the way back: with room for five TACK is {:.2} times as fast as {PLAIN}; as it is, {:.2} \
+         times as fast as a policy that acknowledges each request",
+        gain(path, &queued_tack, &queued_plain),
+        gain(path, tack, &every),
     ))
 }
 

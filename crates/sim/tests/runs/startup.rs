@@ -141,3 +141,46 @@ fn reports_of_startup_do_not_fill_a_narrow_way_back() {
         assert!(tack > 0.85 * plain, "{tack}, {plain}: {path}");
     }
 }
+
+/// Path 169508: Vegas left slow start in a queue of three packets when half of the path was in use.
+/// A round that doubles ended at twice the pace that it needs, and what a report of a sixteenth of a
+/// round trip freed overflowed the queue: 51 and 29 of 75 and 60 Mbit/s.
+#[test]
+fn vegas_doubles_into_a_short_queue() {
+    for (rate, delay) in [
+        ("105Mbps", "22521us"),
+        ("105Mbps", "50ms"),
+        ("47Mbps", "50ms"),
+        ("230Mbps", "22500us"),
+    ] {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '7s'\n[wired]\nrate = '{rate}'\ndelay = '{delay}'\nqueue = '3p'\n\
+                 [[flow]]\nack = '{ack}'\ncongestion = 'vegas'\n"
+            );
+            flow(&text, 1).goodput_bps / 1e6
+        });
+        println!("{rate}, {delay}: {tack:.1} Mbit/s, {plain:.1} with delayed:2");
+        assert!(tack > 0.8 * plain, "{rate}, {delay}: {tack}, {plain}");
+    }
+}
+
+/// Path 172655: answers of 100 kB use half of the window that slow start has made. A report of 16
+/// segments widened it by all of them, beyond the half that is in use, and the pace with it beyond
+/// the rate of the path: answers overflowed a queue of five packets, 41 of 75 were left.
+#[test]
+fn slow_start_widens_no_unused_window_by_a_whole_report() {
+    for congestion in ["cubic", "new_reno", "compound"] {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '43143kbps'\ndelay = '37313us'\nqueue = '1.0bdp'\n\
+                 queue_reverse = '5p'\n[[flow]]\nack = '{ack}'\ncongestion = '{congestion}'\n\
+                 app = 'request:366B,101511B,gap=33701us'\n"
+            );
+            let answers = flow(&text, 1).requests.expect("it asks").completed;
+            answers as f64
+        });
+        println!("{congestion}: {tack} answers, {plain} with delayed:2");
+        assert!(tack > 0.9 * plain, "{congestion}: {tack}, {plain}");
+    }
+}

@@ -123,6 +123,7 @@ impl Cubic {
         if !ack.cwnd_limited {
             return 0;
         }
+        let growth = growth.min(ack.slow_start_room);
         let state = &mut self.state;
         let grown = state
             .cwnd

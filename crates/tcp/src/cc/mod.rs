@@ -168,6 +168,10 @@ pub struct Ack {
     /// acknowledged (RFC 7661, RFC 9002 §7.8); in slow start, a window at least half in use
     /// counts too, as pacing spreads what it allows. Without it the window must not grow.
     pub cwnd_limited: bool,
+    /// Slow start may widen the window by so many bytes at most. Where the window did not limit
+    /// sending, a report of many segments must not widen it further than acknowledgements of
+    /// single ones would: until no longer half of it is in use.
+    pub slow_start_room: u64,
     /// Token of the newest transmission that it delivered.
     pub token: SendToken,
 }
@@ -194,6 +198,7 @@ impl Ack {
             snd_nxt: StreamOffset(1 + acked),
             in_recovery: false,
             cwnd_limited: true,
+            slow_start_room: u64::MAX,
             token: SendToken(0),
         }
     }

@@ -172,7 +172,7 @@ impl CongestionController for NewReno {
             if !ack.cwnd_limited {
                 return;
             }
-            bytes = self.slow_start(growth);
+            bytes = self.slow_start(growth.min(ack.slow_start_room));
             if self.in_slow_start() {
                 return;
             }
@@ -376,6 +376,16 @@ mod tests {
             ..ack(10 * MSS)
         });
         assert_eq!(reno.cwnd(), 10 * MSS);
+    }
+
+    #[test]
+    fn slow_start_keeps_to_its_room() {
+        let mut reno = controller();
+        reno.on_ack(&Ack {
+            slow_start_room: 3 * MSS,
+            ..ack(10 * MSS)
+        });
+        assert_eq!(reno.cwnd(), 13 * MSS);
     }
 
     #[test]

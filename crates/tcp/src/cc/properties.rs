@@ -163,6 +163,7 @@ impl Driver {
                     snd_nxt: StreamOffset(self.snd_una.saturating_add(in_flight)),
                     in_recovery: flags & 2 != 0,
                     cwnd_limited: flags & 4 != 0,
+                    slow_start_room: u64::MAX,
                     token: if flags & 8 == 0 {
                         self.token
                     } else {

@@ -23,6 +23,7 @@ pub(super) fn plain_ack(now: Instant, bytes: u64, snd_una: u64, snd_nxt: u64) ->
         snd_nxt: StreamOffset(snd_nxt),
         in_recovery: false,
         cwnd_limited: true,
+        slow_start_room: u64::MAX,
         token: SendToken::default(),
     }
 }

@@ -415,6 +415,13 @@ impl Connection {
         let smoothed = self.rtt.smoothed().unwrap_or_default();
         let cwnd = self.cc.cwnd();
         let slow_start = cwnd < self.cc.ssthresh();
+        let half_used = 2 * event.prior_in_flight;
+        let slow_start_room = if cwnd_limited {
+            u64::MAX
+        } else {
+            // An acknowledgement of two segments counts in full.
+            (half_used + 2 * u64::from(self.mtu.mss())).saturating_sub(cwnd)
+        };
         self.cc.on_ack(&Ack {
             now: event.now,
             acked: event.acked(),
@@ -436,7 +443,8 @@ impl Connection {
             // was: a report of all of it would double it, and nothing is in flight. (RFC 4015 §3
             // allows even less: what is in flight, and an initial window.)
             cwnd_limited: !event.undid_timeout
-                && (cwnd_limited || (slow_start && cwnd <= 2 * event.prior_in_flight)),
+                && (cwnd_limited || (slow_start && cwnd <= half_used)),
+            slow_start_room,
             token: event
                 .delivery
                 .newest

@@ -86,6 +86,7 @@ impl Driver {
             snd_nxt: StreamOffset(self.delivered + in_flight * MSS),
             in_recovery: self.in_recovery,
             cwnd_limited: true,
+            slow_start_room: u64::MAX,
             token,
         });
     }
@@ -444,6 +445,7 @@ fn reports(driver: &mut Driver, intervals: u64, segments: u64) {
             snd_nxt: StreamOffset(driver.delivered + 4 * segments * MSS),
             in_recovery: false,
             cwnd_limited: true,
+            slow_start_room: u64::MAX,
             token: SendToken::default(),
         });
     }

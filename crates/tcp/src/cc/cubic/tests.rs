@@ -40,6 +40,16 @@ fn grow(cubic: &mut Cubic, from: Duration, until: Duration, rtt: Duration) {
 }
 
 #[test]
+fn slow_start_keeps_to_its_room() {
+    let mut cubic = beginning_with(10);
+    cubic.on_ack(&Ack {
+        slow_start_room: 3 * MSS,
+        ..plain_ack(Instant::ZERO, 10 * MSS, 10 * MSS, 20 * MSS)
+    });
+    assert_eq!(cubic.cwnd(), 13 * MSS);
+}
+
+#[test]
 fn reductions_are_by_three_tenths_and_converge_fast() {
     let mut cubic = reduced_from(1000);
     assert_eq!((cubic.cwnd(), cubic.ssthresh()), (700 * MSS, 700 * MSS));
