@@ -16,7 +16,9 @@ use tack_base::Instant;
 use super::hystart::{HyStart, Step};
 use super::undo::{Episode, Undo};
 use super::unreported::Unreported;
-use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics};
+use super::{
+    Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics, for_segments,
+};
 
 /// Multiplicative decrease factor β (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
@@ -327,9 +329,9 @@ impl CongestionController for Cubic {
     }
 
     fn on_mss(&mut self, mss: u64) {
-        self.mss = mss.clamp(1, MAX_MSS);
-        self.restart_window = self.restart_window.max(self.mss);
-        self.state.cwnd = self.state.cwnd.max(self.mss);
+        let old = core::mem::replace(&mut self.mss, mss.clamp(1, MAX_MSS));
+        self.restart_window = for_segments(self.restart_window, old, self.mss);
+        self.state.cwnd = for_segments(self.state.cwnd, old, self.mss);
         // K is measured in the old segments.
         self.state.stage = None;
     }

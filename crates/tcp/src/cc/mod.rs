@@ -40,6 +40,14 @@ const MAX_WINDOW: u64 = 1 << 32;
 /// No segment is larger, bytes (RFC 9293 §3.7.1: the option has 16 bits).
 const MAX_MSS: u64 = 65_535;
 
+/// A window when segments of `old` bytes become such of `new`: what held two holds two, as the first
+/// window does (RFC 6928 §2). The peer acknowledges two at once, and fewer only when its timer
+/// expires.
+fn for_segments(window: u64, old: u64, new: u64) -> u64 {
+    let least = if window < 2 * old { new } else { 2 * new };
+    window.max(least)
+}
+
 /// What makes a window grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -407,4 +415,31 @@ pub trait CongestionController: fmt::Debug + Send {
 
     /// State for traces.
     fn metrics(&self) -> Metrics;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_two_segments_holds_two_longer_ones() {
+        assert_eq!(for_segments(14_600, 1_460, 8_952), 17_904);
+        assert_eq!(for_segments(100_000, 1_460, 8_952), 100_000);
+        assert_eq!(for_segments(1_460, 1_460, 8_952), 8_952, "after a timeout");
+        assert_eq!(for_segments(17_904, 8_952, 1_460), 17_904);
+        let init = Init {
+            now: Instant::ZERO,
+            mss: 1_460,
+            initial_window: 14_600,
+            restart_window: 14_600,
+            rtt: None,
+            seed: 7,
+            counting: Counting::Bytes,
+        };
+        for algorithm in Algorithm::ALL {
+            let mut controller = algorithm.build(&init);
+            controller.on_mss(8_952);
+            assert!(controller.cwnd() >= 17_904, "{algorithm}");
+        }
+    }
 }

@@ -21,6 +21,7 @@ use super::undo::{Episode, Undo};
 use super::unreported::Unreported;
 use super::{
     Ack, Cause, Congestion, CongestionController, Counting, Init, MAX_MSS, MAX_WINDOW, Metrics,
+    for_segments,
 };
 
 /// What an undone episode restores.
@@ -247,9 +248,9 @@ impl CongestionController for NewReno {
     }
 
     fn on_mss(&mut self, mss: u64) {
-        self.mss = mss.clamp(1, MAX_MSS);
-        self.restart_window = self.restart_window.max(self.mss);
-        self.cwnd = self.cwnd.max(self.mss);
+        let old = core::mem::replace(&mut self.mss, mss.clamp(1, MAX_MSS));
+        self.restart_window = for_segments(self.restart_window, old, self.mss);
+        self.cwnd = for_segments(self.cwnd, old, self.mss);
     }
 
     fn on_feedback_threshold(&mut self, segments: u16) {

@@ -39,7 +39,7 @@ use tack_base::{Instant, Rate};
 
 use super::{
     Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics, RateSample,
-    RecoveryShaping, SendToken, Sent,
+    RecoveryShaping, SendToken, Sent, for_segments,
 };
 pub use options::{BbrOptions, BbrProfile, ProbeRttKind};
 
@@ -479,8 +479,9 @@ impl CongestionController for Bbr {
     }
 
     fn on_mss(&mut self, mss: u64) {
-        self.mss = mss.clamp(1, MAX_MSS);
-        self.initial_window = self.initial_window.max(self.mss);
+        let old = core::mem::replace(&mut self.mss, mss.clamp(1, MAX_MSS));
+        self.initial_window = for_segments(self.initial_window, old, self.mss);
+        self.cwnd = for_segments(self.cwnd, old, self.mss).min(MAX_WINDOW);
         self.marks.on_mss(self.mss);
         self.cap_window();
     }
