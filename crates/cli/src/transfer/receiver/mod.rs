@@ -5,6 +5,7 @@ pub(super) mod command;
 pub(super) mod committer;
 mod content;
 mod cursor;
+mod direct;
 pub(super) mod existing;
 mod flusher;
 mod hard_links;

@@ -17,6 +17,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
+use super::direct::Direct;
 use super::existing::Existing;
 use super::flusher::Flusher;
 use crate::transfer::groups::GROUP;
@@ -37,7 +38,9 @@ pub(crate) struct Staged {
     old: u64,
     /// What is in it is worth keeping for the next attempt.
     keep: bool,
-    /// Of a part.
+    /// Of a part that is gone on with, where that is possible.
+    direct: Option<Direct>,
+    /// Of every part: what the other does not write.
     flusher: Option<Flusher>,
     /// It goes out as it comes, and gets no name.
     is_stream: bool,
@@ -81,6 +84,7 @@ impl Staged {
             length_unknown: false,
             old: 0,
             keep: false,
+            direct: None,
             flusher: None,
             is_stream: false,
         }
@@ -96,9 +100,11 @@ impl Staged {
     /// Goes on with a part, which is open as `file` and has this name.
     pub(super) fn resume(file: File, dir: &Arc<Dir>, name: String) -> io::Result<Self> {
         let old = file.metadata()?.len();
+        let direct = (old >= GROUP).then(|| past_memory(&file, dir, &name));
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let again = rustix::fs::openat(dir.as_fd(), &name, flags, Mode::empty());
         let mut staged = Self::new(file, dir, Some(name));
+        staged.direct = direct.flatten();
         staged.flusher = again.ok().and_then(|fd| Flusher::start(fd.into(), old));
         staged.length_unknown = true;
         staged.old = old;
@@ -137,11 +143,16 @@ impl Staged {
         if self.is_stream {
             return (&self.file).write_all(bytes);
         }
-        self.file.write_all_at(bytes, self.position)?;
-        self.position += bytes.len() as u64;
-        if let Some(flusher) = &mut self.flusher {
-            flusher.wrote(bytes.len() as u64);
+        match (&mut self.direct, &mut self.flusher) {
+            (Some(direct), _) => direct.write(bytes, self.position)?,
+            (None, flusher) => {
+                self.file.write_all_at(bytes, self.position)?;
+                if let Some(flusher) = flusher {
+                    flusher.wrote(bytes.len() as u64);
+                }
+            }
         }
+        self.position += bytes.len() as u64;
         Ok(())
     }
 
@@ -201,6 +212,9 @@ impl Staged {
     ) -> io::Result<Option<Vec<u8>>> {
         if self.is_stream {
             return Ok(None);
+        }
+        if let Some(direct) = &mut self.direct {
+            direct.finish()?;
         }
         if self.length_unknown {
             self.file.set_len(size)?;
@@ -295,8 +309,37 @@ impl Staged {
     }
 }
 
+/// A writer past the system's memory of a part that is open as `file`. `None` where that may be
+/// slower: on a network, and where each change of a file makes a copy.
+#[cfg(target_os = "linux")]
+fn past_memory(file: &File, dir: &Dir, name: &str) -> Option<Direct> {
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    let kind = rustix::fs::fstatfs(file).ok()?.f_type as u64;
+    let flags = OFlags::WRONLY | OFlags::DIRECT;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let direct = rustix::fs::openat(dir.as_fd(), name, flags, Mode::empty()).ok()?;
+    let (one, other) = (
+        rustix::fs::fstat(file).ok()?,
+        rustix::fs::fstat(&direct).ok()?,
+    );
+    let is_same = (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
+    let plain = file.try_clone().ok()?;
+    if !is_same || ![EXT4, XFS].contains(&kind) {
+        return None;
+    }
+    Direct::start(direct.into(), plain)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn past_memory(_file: &File, _dir: &Dir, _name: &str) -> Option<Direct> {
+    None
+}
+
 impl Drop for Staged {
     fn drop(&mut self) {
+        // What it still writes counts.
+        self.direct = None;
         if let Some(temporary) = &self.temporary {
             // Less than a group is sent again anyway.
             let is_worth = self.file.metadata().is_ok_and(|found| found.len() >= GROUP);

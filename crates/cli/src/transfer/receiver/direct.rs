@@ -1,0 +1,297 @@
+//! The rest of a part that is gone on with, written past the system's memory of files.
+//!
+//! It is forced to the disk before it counts anyway. Written directly it needs no memory that the
+//! system has to find and to empty first, which can take longer than the transfer, and pushes
+//! nothing else out of it. The first attempt stays in memory: the next one reads it if it is cut
+//! off.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use crate::transfer::groups::GROUP;
+use crate::transfer::pages::{PAGE, Pages};
+
+/// Bytes of a block. Less than a group is sent again anyway, so that what waits for the rest of its
+/// block is not lost when the program is killed.
+const BLOCK: usize = GROUP as usize;
+/// One being filled, the others being written or waiting for it. What waits is written at once.
+const BLOCKS: usize = 4;
+
+/// A thread that writes blocks of one file while others are filled.
+#[derive(Debug)]
+pub(super) struct Direct {
+    full: Option<SyncSender<Block>>,
+    spent: Receiver<Pages>,
+    current: Option<Block>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+#[derive(Debug)]
+struct Block {
+    pages: Pages,
+    filled: usize,
+    /// Where it goes.
+    at: u64,
+}
+
+impl Block {
+    fn end(&self) -> u64 {
+        self.at + self.filled as u64
+    }
+}
+
+impl Direct {
+    /// Writes to the file that is open as `direct`, without the system's memory, and as `plain`.
+    /// `None` where there is no thread for it.
+    pub(super) fn start(direct: File, plain: File) -> Option<Self> {
+        let (full, queue) = sync_channel(BLOCKS);
+        let (spent_in, spent) = sync_channel(BLOCKS);
+        for _ in 0..BLOCKS {
+            // The channel holds exactly as many as there are.
+            let _ = spent_in.try_send(Pages::new(BLOCK));
+        }
+        let work = move || work(Some(&direct), &plain, &queue, &spent_in);
+        let builder = std::thread::Builder::new().name("writer".into());
+        let thread = builder.stack_size(128 << 10).spawn(work).ok()?;
+        Some(Self {
+            full: Some(full),
+            spent,
+            current: None,
+            thread: Some(thread),
+        })
+    }
+
+    /// Has `bytes` written from `at` on.
+    ///
+    /// # Errors
+    /// Also those of bytes that were taken before.
+    pub(super) fn write(&mut self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+        if self.current.as_ref().is_some_and(|block| block.end() != at) {
+            self.pass_on()?;
+        }
+        while !bytes.is_empty() {
+            let mut block = match self.current.take() {
+                Some(block) => block,
+                None => match self.spent.recv() {
+                    Ok(pages) => Block {
+                        pages,
+                        filled: 0,
+                        at,
+                    },
+                    Err(_) => return self.end(),
+                },
+            };
+            // Blocks end where groups do.
+            let room = BLOCK - (at % BLOCK as u64) as usize;
+            let (part, rest) = bytes.split_at(bytes.len().min(room));
+            block.pages[block.filled..][..part.len()].copy_from_slice(part);
+            block.filled += part.len();
+            (bytes, at) = (rest, at + part.len() as u64);
+            self.current = Some(block);
+            if part.len() == room {
+                self.pass_on()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self) -> io::Result<()> {
+        let Some(block) = self.current.take() else {
+            return Ok(());
+        };
+        match &self.full {
+            Some(full) if full.send(block).is_ok() => Ok(()),
+            _ => self.end(),
+        }
+    }
+
+    /// Waits until everything is written.
+    ///
+    /// # Errors
+    /// The first one of all writes.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.pass_on()?;
+        self.end()
+    }
+
+    /// The thread's result, once it has written what it was given.
+    fn end(&mut self) -> io::Result<()> {
+        self.full = None;
+        let gone = || io::Error::other("the thread that writes the file is gone");
+        match self.thread.take() {
+            Some(thread) => thread.join().map_err(|_| gone())?,
+            None => Err(gone()),
+        }
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        // What arrived is kept; that it could not be is seen when the part is read again. The file
+        // is locked until then.
+        if self.thread.is_some() {
+            let _ = self.finish();
+        }
+    }
+}
+
+fn work(
+    mut direct: Option<&File>,
+    plain: &File,
+    queue: &Receiver<Block>,
+    spent: &SyncSender<Pages>,
+) -> io::Result<()> {
+    let mut blocks = Vec::with_capacity(BLOCKS);
+    while let Ok(block) = queue.recv() {
+        blocks.push(block);
+        blocks.extend(queue.try_iter());
+        while !blocks.is_empty() {
+            let run = run_len(&blocks);
+            if !direct.is_some_and(|direct| write_directly(direct, &blocks[..run])) {
+                // As where a block does not fill its last page.
+                if blocks[..run].iter().all(is_whole) {
+                    direct = None;
+                }
+                for block in &blocks[..run] {
+                    plain.write_all_at(&block.pages[..block.filled], block.at)?;
+                }
+            }
+            for block in blocks.drain(..run) {
+                // Cannot be full; who is gone needs no blocks.
+                let _ = spent.try_send(block.pages);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many of the blocks can be written at once: those that follow each other, or a single one.
+fn run_len(blocks: &[Block]) -> usize {
+    let pairs = blocks.iter().zip(&blocks[1..]);
+    1 + pairs
+        .take_while(|(one, next)| is_whole(one) && is_whole(next) && one.end() == next.at)
+        .count()
+}
+
+/// It begins and ends with a page.
+fn is_whole(block: &Block) -> bool {
+    block.at.is_multiple_of(PAGE as u64) && block.filled.is_multiple_of(PAGE)
+}
+
+/// False where the file system does not do that, or not all of it.
+fn write_directly(direct: &File, blocks: &[Block]) -> bool {
+    let slices: Vec<_> = blocks
+        .iter()
+        .map(|block| IoSlice::new(&block.pages[..block.filled]))
+        .collect();
+    let len: usize = blocks.iter().map(|block| block.filled).sum();
+    blocks.iter().all(is_whole)
+        && rustix::io::pwritev(direct, &slices, blocks[0].at).is_ok_and(|written| written == len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    fn open(path: &std::path::Path) -> File {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        options.open(path).unwrap()
+    }
+
+    /// As without the system's memory where the file system can do that.
+    #[cfg(target_os = "linux")]
+    fn open_direct(path: &std::path::Path) -> File {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).map_or_else(|_| open(path), File::from)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open_direct(path: &std::path::Path) -> File {
+        open(path)
+    }
+
+    fn content(len: usize) -> Vec<u8> {
+        (0..len).map(|place| (place % 251) as u8).collect()
+    }
+
+    #[test]
+    fn bytes_come_to_their_places_in_whatever_pieces() {
+        let scratch = tempfile::tempdir().unwrap();
+        let bytes = content(5 * BLOCK + 1_234);
+        for piece in [BLOCK, 100_000, BLOCK / 2, 3 * BLOCK] {
+            // From a group, from a page within one, and from any byte.
+            for from in [BLOCK, BLOCK + PAGE, 77] {
+                let path = scratch.path().join(format!("{piece} {from}"));
+                let plain = open(&path);
+                let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+                let mut at = from;
+                while at < bytes.len() {
+                    let end = (at + piece).min(bytes.len());
+                    // With a hole.
+                    if !(2 * BLOCK..3 * BLOCK).contains(&at) {
+                        direct.write(&bytes[at..end], at as u64).unwrap();
+                    }
+                    at = end;
+                }
+                direct.finish().unwrap();
+                let found = std::fs::read(&path).unwrap();
+                assert_eq!(found.len(), bytes.len());
+                let is_right = |place: usize| found[place] == bytes[place];
+                assert!((3 * BLOCK + piece.min(BLOCK)..bytes.len()).all(is_right));
+                assert!((from..2 * BLOCK).all(is_right), "{piece} {from}");
+                assert!(found[..from].iter().all(|byte| *byte == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_written_when_it_is_dropped() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("part");
+        let plain = open(&path);
+        let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+        direct.write(&content(BLOCK + 10), 0).unwrap();
+        drop(direct);
+        assert!(std::fs::read(&path).unwrap() == content(BLOCK + 10));
+    }
+
+    #[test]
+    fn a_write_that_fails_is_told_and_nothing_is_taken_after_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("part");
+        std::fs::write(&path, "").unwrap();
+        let readable = || File::open(&path).unwrap();
+        let mut direct = Direct::start(readable(), readable()).unwrap();
+        let bytes = content(BLOCK);
+        let results: Vec<_> = (0..2 * BLOCKS as u64 + 2)
+            .map(|block| direct.write(&bytes, block * BLOCK as u64))
+            .collect();
+        assert!(results.iter().any(Result::is_err));
+        assert!(direct.finish().is_err());
+    }
+
+    #[test]
+    fn only_what_follows_each_other_is_written_at_once() {
+        let block = |at: usize, filled| Block {
+            pages: Pages::new(BLOCK),
+            filled,
+            at: at as u64,
+        };
+        let blocks = [
+            block(0, BLOCK),
+            block(BLOCK, BLOCK),
+            block(2 * BLOCK, PAGE),
+            block(3 * BLOCK, PAGE),
+            block(3 * BLOCK + PAGE, 100),
+        ];
+        let lens: Vec<_> = (0..5).map(|first| run_len(&blocks[first..])).collect();
+        assert_eq!(lens, [3, 2, 1, 1, 1]);
+    }
+}
