@@ -40,9 +40,9 @@ const MAX_WINDOW: u64 = 1 << 32;
 /// No segment is larger, bytes (RFC 9293 §3.7.1: the option has 16 bits).
 const MAX_MSS: u64 = 65_535;
 
-/// A window when segments of `old` bytes become such of `new`: what held two holds two, as the first
-/// window does (RFC 6928 §2). The peer acknowledges two at once, and fewer only when its timer
-/// expires.
+/// A window when segments of `old` bytes become such of `new`: what held two holds two, as the
+/// first window does (RFC 6928 §2). The peer acknowledges two at once, and fewer only when its
+/// timer expires.
 fn for_segments(window: u64, old: u64, new: u64) -> u64 {
     let least = if window < 2 * old { new } else { 2 * new };
     window.max(least)
