@@ -27,13 +27,15 @@ const STEPS: [u64; 4] = [7, 11, 13, 5];
 const NEAR: f64 = 0.1;
 /// How the keys of a path begin that say when its MTU shrinks.
 const NARROWING: &str = "mtu_black_hole_from";
+/// How the tables of a path begin that say when a host sleeps.
+const SUSPENSION: &str = "[wired.suspension";
 
 /// Sixteen paths beside this one, with delays up to a tenth shorter and longer, with blackouts and
-/// the shrinking of the MTU up to two round trips or 0.2 s sooner and later and, where the second
-/// flow begins later, with other beginnings. On these together the difference must be gone. That is
-/// not enough, because TACK may fail rarely where the plain policy never does, or less often: some
-/// plain run must fare no better than TACK does here, and of TACK's own runs there no more than
-/// chance allows (Fisher's exact test at 10 %).
+/// the shrinking of the MTU up to two round trips or 0.2 s sooner and later, with other moments at
+/// which hosts sleep and, where the second flow begins later, with other beginnings. On these
+/// together the difference must be gone. That is not enough, because TACK may fail rarely where the
+/// plain policy never does, or less often: some plain run must fare no better than TACK does here,
+/// and of TACK's own runs there no more than chance allows (Fisher's exact test at 10 %).
 pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
     let [tacks, plains] = Variant::both().map(|variant| {
         (0..FRESH)
@@ -94,6 +96,21 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
         let (key, start) = start.expect("the MTU shrinks at a number of microseconds");
         keys.push(format!("wired.{key}={}", micros(start + shift())));
     }
+    let mut lines = path.toml.lines();
+    while let Some(table) = lines.next() {
+        let side = table.strip_prefix(SUSPENSION);
+        let Some(side) = side.and_then(|end| end.strip_suffix(']')) else {
+            continue;
+        };
+        // Anywhere in the period after the handshake.
+        let period = lines.nth(1).and_then(|line| {
+            let value = line.strip_prefix("period = \"")?;
+            value.strip_suffix("us\"")?.parse::<f64>().ok()
+        });
+        let period = period.expect("a host sleeps every so many microseconds") / 1e6;
+        let start = HANDSHAKE * path.rtt + period * share(9);
+        keys.push(format!("wired.suspension{side}.start={}", micros(start)));
+    }
     if path.begins_later {
         let start = LATEST_BEGINNING * share(3);
         keys.push(format!("flow.1.start={}", micros(start)));
@@ -132,6 +149,16 @@ mod tests {
 
     use super::*;
     use crate::paths::path;
+
+    #[test]
+    fn a_host_sleeps_at_another_moment_in_each() {
+        let path = path(176_313);
+        let all = (0..FRESH).flat_map(|nth| neighbour(&path, nth));
+        let moments: HashSet<_> = all
+            .filter(|key| key.starts_with("wired.suspension_reverse.start="))
+            .collect();
+        assert_eq!(moments.len(), FRESH as usize);
+    }
 
     #[test]
     fn neighbours_differ_in_each_moment_but_that_of_the_handshake() {

@@ -10,7 +10,7 @@ use crate::figures::Figures;
 use crate::handshake::unmeasured_handshake;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
-use crate::middlebox::useless_blocks;
+use crate::middlebox::useless_options;
 use crate::moments::moment_of_blackout;
 use crate::neighbour::rarer_than_the_neighbour;
 use crate::neighbourhood::coincidence;
@@ -33,6 +33,8 @@ const PAUSE: &str = "pause=";
 const WITHOUT_PAUSE: &str = "app=bulk";
 /// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
+/// L of TACK: a report for so many segments where the rate is low.
+const L: f64 = 2.0;
 /// How the keys of a path begin that say how late the timers of the hosts are.
 const LATE_TIMERS: &str = "late_timers";
 /// How the keys of a path begin that say by how much packets are late.
@@ -60,7 +62,7 @@ pub(crate) fn reason(
             .or_else(|| ecn_reasons::cleared_counter(path, flag))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain))
-            .or_else(|| useless_blocks(path, flag, tack, plain))
+            .or_else(|| useless_options(path, flag, tack, plain))
             .or_else(|| no_room_for_two(path, flag, tack))
             .or_else(|| spared(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
@@ -86,7 +88,7 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.
-        Flag::Hang => return denser_neighbour(path, tack, plain),
+        Flag::Hang => denser_neighbour(path, tack, plain),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
@@ -283,7 +285,8 @@ fn faster(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
 
 /// Where data goes both ways, it carries acknowledgements of the plain policy, and reports travel
 /// alone. With data in one direction TACK must send as many for each byte, and the difference must
-/// be gone there, or have a small send buffer as its reason.
+/// be gone there, or have a small send buffer as its reason. At a low rate it may send one for two
+/// segments, if the plain policy does so in one direction.
 fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
     if !path.both_ways {
         return None;
@@ -293,7 +296,7 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
         runs::fresh(path, &variant)
     });
     if exceeds(tack, one_way_tack.acks_per_byte()) {
-        return None;
+        return by_segments(tack, &one_way_plain);
     }
     let there = if judge(path, &one_way_tack, &one_way_plain).contains(&Flag::Acks) {
         format!(
@@ -309,6 +312,20 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
         1e6 * one_way_plain.acks_per_byte(),
         1e6 * tack.acks_per_byte(),
     ))
+}
+
+/// At a low rate TACK reports by segments, as often as delayed acknowledgements that no data
+/// carries.
+fn by_segments(tack: &Figures, one_way_plain: &Figures) -> Option<String> {
+    let each = |figures: &Figures| figures.acks / figures.data.max(1.0);
+    let is_by_segments = tack.acks <= tack.data / L && each(tack) <= each(one_way_plain);
+    is_by_segments.then(|| {
+        format!(
+            "the rate is low, and data goes both ways: TACK sends {:.2} for each segment; {PLAIN}, with data in one direction, {:.2}",
+            each(tack),
+            each(one_way_plain),
+        )
+    })
 }
 
 /// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its

@@ -3,6 +3,7 @@
 use crate::figures::Figures;
 use crate::judge::{Flag, judge};
 use crate::measure::{self, Comparison};
+use crate::neighbourhood::coincidence;
 use crate::paths::Path;
 use crate::reasons::reason;
 use crate::runs::{FIRST, fresh, happens_to, seed};
@@ -42,7 +43,8 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
             .iter()
             .filter(|flag| flag.is_certain(&path, &tack, &plain))
             .collect();
-        let is_chance = certain == [&Flag::Hang] && happens_to(&path, &both, &tack);
+        let is_chance = certain == [&Flag::Hang]
+            && (happens_to(&path, &both, &tack) || coincidence(&path, Flag::Hang, &tack).is_some());
         let is_certain = !certain.is_empty() && !is_chance;
         if nth == 0 && flags.is_empty() || is_certain {
             return Verdict {

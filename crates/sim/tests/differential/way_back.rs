@@ -10,6 +10,8 @@ use crate::runs;
 pub(crate) const RATE: &str = "rate_reverse";
 /// The key of a way back that no acknowledgement fills.
 pub(crate) const FAST_WAY_BACK: &str = "wired.rate_reverse=1Gbps";
+/// Packets of a queue that is short.
+const SHORT_QUEUE: u32 = 13;
 /// Bytes of a full packet.
 const PACKET: f64 = 1_500.0;
 /// Plain policies that acknowledge less and less often.
@@ -27,13 +29,18 @@ const BURSTS: &str = "wired.gilbert_elliott_reverse";
 const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timestamps=false"])];
 
 /// The round trips that the plain sender measures include the time for which acknowledgements were
-/// held back, TACK's do not: it spreads the same window over less time, and a way back whose queue
-/// holds not one packet loses what comes before the link is free. The difference must be gone where
-/// no window is spread, and with a queue of five packets, as paths with one rate have at least.
+/// held back, TACK's do not: it spreads the same window over less time, and a short queue loses
+/// what comes before the link is free: that of a way back which holds not one packet, or one of a
+/// few packets. The difference must be gone where no window is spread, and with a longer queue:
+/// five packets, as paths with one rate have at least, or fifty.
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
-    if !holds_hardly_a_packet(path)? {
+    let longer = if holds_hardly_a_packet(path) == Some(true) {
+        5
+    } else if packets(path)? <= SHORT_QUEUE {
+        50
+    } else {
         return None;
-    }
+    };
     let gains = |flow_key: Option<&'static str>, path_key: Option<&str>| {
         let [tack, plain] = Variant::both().map(|mut variant| {
             variant.flow_keys.extend(flow_key);
@@ -44,11 +51,20 @@ pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
         is_gone.then(|| gain(path, &tack, &plain))
     };
     let unpaced = gains(Some("window_pacing=off"), None)?;
-    let queued = gains(None, Some("wired.queue=5p"))?;
+    let queued = gains(None, Some(&format!("wired.queue={longer}p")))?;
     Some(format!(
         "round trips of {PLAIN} include waiting, so it paces more slowly: TACK is {unpaced:.2} times as fast where windows are not \
-         paced, and {queued:.2} times with a queue of five packets",
+         paced, and {queued:.2} times with a queue of {longer} packets",
     ))
+}
+
+/// The length of the path's queue, where that is counted in packets.
+fn packets(path: &Path) -> Option<u32> {
+    let mut queues = path.toml.lines().filter_map(|line| {
+        let value = line.strip_prefix("queue = \"")?;
+        value.strip_suffix("p\"")?.parse().ok()
+    });
+    queues.next()
 }
 
 /// The queue of the way back is shorter than a full packet, as paths with one rate have it at no
