@@ -18,7 +18,7 @@ use crate::transfer::pages::{PAGE, Pages};
 /// block is not lost when the program is killed.
 const BLOCK: usize = GROUP as usize;
 /// One being filled, the others being written or waiting for it. What waits is written at once.
-const BLOCKS: usize = 4;
+const BLOCKS: usize = 3;
 
 /// A thread that writes blocks of one file while others are filled.
 #[derive(Debug)]
