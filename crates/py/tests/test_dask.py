@@ -43,10 +43,18 @@ def cluster(folder):
             stack.callback(end, started)
             started += [subprocess.Popen(dask + worker, cwd=folder, stdout=log, stderr=log) for _ in range(2)]
         deadline = time.monotonic() + PATIENCE_S
-        while not file.exists():
+        while (address := written(file)) is None:
             assert time.monotonic() < deadline and started[0].poll() is None, (folder / "log").read_text()
             time.sleep(0.05)
-        yield json.loads(file.read_text())["address"], started[1:]
+        yield address, started[1:]
+
+
+def written(file):
+    """The scheduler's address, once its file is there as a whole."""
+    try:
+        return json.loads(file.read_text())["address"]
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
 
 
 def end(processes):

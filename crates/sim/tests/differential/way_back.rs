@@ -82,7 +82,7 @@ fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
 }
 
 /// An answer is lost if an acknowledgement leaves when it comes, and the queue of the way back has
-/// no room for it. Requests that answers acknowledge need none of the plain policy, TACK sends some.
+/// no room for it. Requests that answers acknowledge need none of the plain policy; TACK has some.
 /// With a queue of five packets the difference must be gone, and as it is the plain policy that
 /// acknowledges each request must be no faster than TACK.
 pub(crate) fn no_room_for_two(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {

@@ -52,9 +52,13 @@ fn hack_and_filters_work_over_a_negotiated_agreement() {
         let text = format!(
             "duration = '5s'\nwarmup = '2s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\n{mechanism}\n[[flow]]\ncongestion = 'cubic'\n"
         );
-        let [established, negotiated] =
-            ["established", "negotiated"].map(|agreement| play(&text, agreement, 1));
-        let ratio = negotiated.flows[0].goodput_bps / established.flows[0].goodput_bps;
+        // CUBIC's goodput scatters by two per cent from seed to seed.
+        let [established, negotiated] = ["established", "negotiated"]
+            .map(|agreement| [1, 2, 3, 4].map(|seed| play(&text, agreement, seed)));
+        let goodput = |reports: &[Report; 4]| -> f64 {
+            reports.iter().map(|one| one.flows[0].goodput_bps).sum()
+        };
+        let ratio = goodput(&negotiated) / goodput(&established);
         assert!((0.97..=1.03).contains(&ratio), "{mechanism}: {ratio}");
         let works = |report: &Report| {
             let wlan = report.wlan.as_ref().unwrap();
@@ -63,7 +67,8 @@ fn hack_and_filters_work_over_a_negotiated_agreement() {
                 None => wlan.acks_filtered > 0,
             }
         };
-        assert_eq!(works(&established), works(&negotiated), "{mechanism}");
+        let work = |reports: &[Report; 4]| reports.each_ref().map(works);
+        assert_eq!(work(&established), work(&negotiated), "{mechanism}");
     }
 }
 

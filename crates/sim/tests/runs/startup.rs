@@ -143,8 +143,8 @@ fn reports_of_startup_do_not_fill_a_narrow_way_back() {
 }
 
 /// Path 169508: Vegas left slow start in a queue of three packets when half of the path was in use.
-/// A round that doubles ended at twice the pace that it needs, and what a report of a sixteenth of a
-/// round trip freed overflowed the queue: 51 and 29 of 75 and 60 Mbit/s.
+/// A round that doubles ended at twice the pace that it needs, and what a report of a sixteenth of
+/// a round trip freed overflowed the queue: 51 and 29 of 75 and 60 Mbit/s.
 #[test]
 fn vegas_doubles_into_a_short_queue() {
     for (rate, delay) in [
