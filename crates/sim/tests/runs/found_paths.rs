@@ -624,12 +624,16 @@ fn vegas_knows_the_path_before_the_first_report() {
         (flow.retransmitted_segments, seconds)
     };
     let delays: Vec<u32> = (0..16).map(|step| 10_665 + 158 * step).collect();
-    delays.par_iter().for_each(|delay| {
+    let judged = delays.par_iter().map(|delay| {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| run(delay, ack));
         println!("{delay} us: {tack:?} again and seconds, {plain:?} with delayed:2");
         assert!(tack.0 <= plain.0 + 4, "{delay}: {tack:?}, {plain:?}");
-        assert!(tack.1 < 1.2 * plain.1, "{delay}: {tack:?}, {plain:?}");
+        [tack.1, plain.1]
     });
+    // A single packet more in the queue, and one loss costs a fifth of a run: the mean decides.
+    let all: Vec<_> = judged.collect();
+    let [tack, plain] = [0, 1].map(|which| all.iter().map(|run| run[which]).sum::<f64>());
+    assert!(tack < 1.1 * plain, "{tack}, {plain}: {all:?}");
 }
 
 /// MTU paths 542 and 197, and 12250 of the family with faults of ECN: the path's MTU shrinks, and
