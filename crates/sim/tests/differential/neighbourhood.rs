@@ -43,7 +43,12 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
             .collect::<Vec<_>>()
     });
     let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::on_average(runs));
-    if shows(flag, path, &tack_beside, &plain_beside) {
+    // Slow beside here is no chance where it hangs.
+    let shown = [flag, if flag == Flag::Hang { Flag::Slow } else { flag }];
+    if shown
+        .iter()
+        .any(|flag| shows(*flag, path, &tack_beside, &plain_beside))
+    {
         return None;
     }
     let measure = |figures: &Figures| badness(path, flag, figures);
@@ -96,6 +101,7 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
         let (key, start) = start.expect("the MTU shrinks at a number of microseconds");
         keys.push(format!("wired.{key}={}", micros(start + shift())));
     }
+    let mut steps_of_sleep = [9, 15].into_iter();
     let mut lines = path.toml.lines();
     while let Some(table) = lines.next() {
         let side = table.strip_prefix(SUSPENSION);
@@ -108,7 +114,7 @@ fn neighbour(path: &Path, nth: u64) -> Vec<String> {
             value.strip_suffix("us\"")?.parse::<f64>().ok()
         });
         let period = period.expect("a host sleeps every so many microseconds") / 1e6;
-        let start = HANDSHAKE * path.rtt + period * share(9);
+        let start = HANDSHAKE * path.rtt + period * share(steps_of_sleep.next().unwrap_or(9));
         keys.push(format!("wired.suspension{side}.start={}", micros(start)));
     }
     if path.begins_later {

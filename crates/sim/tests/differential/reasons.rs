@@ -19,8 +19,7 @@ use crate::paths::{Path, Work};
 use crate::runs;
 use crate::spared::spared;
 use crate::way_back::{
-    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, no_room_for_two,
-    slower_pacing,
+    SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, slower_pacing,
 };
 
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
@@ -63,7 +62,6 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain))
             .or_else(|| useless_options(path, flag, tack, plain))
-            .or_else(|| no_room_for_two(path, flag, tack))
             .or_else(|| spared(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
@@ -84,7 +82,6 @@ pub(crate) fn reason(
             .or_else(|| behind_a_loss(path, tack, plain))
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))
-            .or_else(|| no_room_for_two(path, flag, tack))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.
@@ -318,7 +315,9 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
 /// carries.
 fn by_segments(tack: &Figures, one_way_plain: &Figures) -> Option<String> {
     let each = |figures: &Figures| figures.acks / figures.data.max(1.0);
-    let is_by_segments = tack.acks <= tack.data / L && each(tack) <= each(one_way_plain);
+    // L segments take longer than RTTmin/beta.
+    let is_low = tack.data / L * tack.min_rtt <= BETA * tack.completion;
+    let is_by_segments = is_low && tack.acks <= tack.data / L && each(tack) <= each(one_way_plain);
     is_by_segments.then(|| {
         format!(
             "the rate is low, and data goes both ways: TACK sends {:.2} for each segment; {PLAIN}, with data in one direction, {:.2}",

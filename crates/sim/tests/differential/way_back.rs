@@ -10,19 +10,22 @@ use crate::runs;
 pub(crate) const RATE: &str = "rate_reverse";
 /// The key of a way back that no acknowledgement fills.
 pub(crate) const FAST_WAY_BACK: &str = "wired.rate_reverse=1Gbps";
+/// How the keys of a path begin whose hosts take packets late.
+const LATE_HOST: &str = "late_processing";
 /// Packets of a queue that is short.
 const SHORT_QUEUE: u32 = 13;
 /// Bytes of a full packet.
 const PACKET: f64 = 1_500.0;
 /// Plain policies that acknowledge less and less often.
-pub(crate) const SPARSE_PLAIN: [&str; 6] = [
+pub(crate) const SPARSE_PLAIN: [&str; 5] = [
     "delayed:4",
     "delayed:8",
     "delayed:12",
     "delayed:16",
     "delayed:32",
-    "delayed:64",
 ];
+/// One that is rarer still.
+const SPARSEST_PLAIN: &str = "delayed:64";
 /// The table of a path with bursts of losses on the way back, which are counted in packets.
 const BURSTS: &str = "wired.gilbert_elliott_reverse";
 /// Plain policies that take more room on the way back than delayed acknowledgements.
@@ -31,12 +34,12 @@ const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timesta
 /// The round trips that the plain sender measures include the time for which acknowledgements were
 /// held back, TACK's do not: it spreads the same window over less time, and a short queue loses
 /// what comes before the link is free: that of a way back which holds not one packet, or one of a
-/// few packets. The difference must be gone where no window is spread, and with a longer queue:
+/// few packets where the receiver is late. The difference must be gone where no window is spread, and with a longer queue:
 /// five packets, as paths with one rate have at least, or fifty.
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
     let longer = if holds_hardly_a_packet(path) == Some(true) {
         5
-    } else if packets(path)? <= SHORT_QUEUE {
+    } else if packets(path)? <= SHORT_QUEUE && path.toml.contains(LATE_HOST) {
         50
     } else {
         return None;
@@ -77,32 +80,11 @@ fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
         });
         values.next()
     };
+    if path.toml.contains("queue_reverse") {
+        return None;
+    }
     let rate = 1e3 * value(RATE, "kbps")?;
     Some(value("queue", "bdp")? * rate * path.rtt < 8.0 * PACKET)
-}
-
-/// An answer is lost if an acknowledgement leaves when it comes, and the queue of the way back has
-/// no room for it. Requests that answers acknowledge need none of the plain policy; TACK has some.
-/// With a queue of five packets the difference must be gone, and as it is the plain policy that
-/// acknowledges each request must be no faster than TACK.
-pub(crate) fn no_room_for_two(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
-    if path.work != Work::Requests || !holds_hardly_a_packet(path)? {
-        return None;
-    }
-    let [queued_tack, queued_plain] = Variant::both().map(|mut variant| {
-        variant.path_keys.push("wired.queue=5p".to_owned());
-        runs::fresh(path, &variant)
-    });
-    let every = runs::fresh(path, &Variant::new("every"));
-    if shows(flag, path, &queued_tack, &queued_plain) || gain(path, tack, &every) < 1.0 {
-        return None;
-    }
-    Some(format!(
-        "no two packets fit into the queue of the way back: with room for five TACK is {:.2} times as fast as {PLAIN}; as it is, {:.2} \
-         times as fast as a policy that acknowledges each request",
-        gain(path, &queued_tack, &queued_plain),
-        gain(path, tack, &every),
-    ))
 }
 
 /// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
@@ -218,8 +200,12 @@ pub(crate) fn bursts_of_acknowledgements(
     }
     let (policy, sparse) = SPARSE_PLAIN
         .iter()
+        .chain(&[SPARSEST_PLAIN])
         .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
         .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
+    if sparse.acks_per_byte() < 0.5 * tack.acks_per_byte() {
+        return None;
+    }
     let is_alike = !shows(flag, path, tack, &sparse);
     is_alike.then(|| {
         format!(

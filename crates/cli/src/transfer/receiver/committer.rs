@@ -17,7 +17,7 @@ use crate::transfer::protocol::{Hash, Modified};
 
 /// Threads; they share the work of all transfers.
 const THREADS: usize = 64;
-/// Complete files that wait for a thread, all transfers together; each holds one file descriptor.
+/// Complete files that wait for a thread, all transfers together; each holds up to three file descriptors.
 const WAITING: usize = 64;
 
 /// A complete file to commit.

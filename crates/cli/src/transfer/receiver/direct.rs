@@ -1,9 +1,8 @@
-//! The rest of a part that is gone on with, written past the system's memory of files.
+//! The rest of a resumed part, written past the page cache.
 //!
-//! It is forced to the disk before it counts anyway. Written directly it needs no memory that the
-//! system has to find and to empty first, which can take longer than the transfer, and pushes
-//! nothing else out of it. The first attempt stays in memory: the next one reads it if it is cut
-//! off.
+//! It is forced to the disk before it counts anyway. The page cache costs memory that the system
+//! has to find and to write out first, which can take longer than the transfer. A first attempt
+//! stays in the page cache, where the next one reads it.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -14,10 +13,10 @@ use std::thread::JoinHandle;
 use crate::transfer::groups::GROUP;
 use crate::transfer::pages::{PAGE, Pages};
 
-/// Bytes of a block. Less than a group is sent again anyway, so that what waits for the rest of its
-/// block is not lost when the program is killed.
+/// Bytes of a block. A block is one group: a kill loses whole groups, which the sender sends again.
 const BLOCK: usize = GROUP as usize;
-/// One being filled, the others being written or waiting for it. What waits is written at once.
+/// One block is being filled, the others are being written or wait. Those that wait are written at
+/// once.
 const BLOCKS: usize = 3;
 
 /// A thread that writes blocks of one file while others are filled.
@@ -44,7 +43,7 @@ impl Block {
 }
 
 impl Direct {
-    /// Writes to the file that is open as `direct`, without the system's memory, and as `plain`.
+    /// Writes to the file that is open as `direct`, without the page cache, and as `plain`.
     /// `None` where there is no thread for it.
     pub(super) fn start(direct: File, plain: File) -> Option<Self> {
         let (full, queue) = sync_channel(BLOCKS);
@@ -151,7 +150,7 @@ fn work(
         while !blocks.is_empty() {
             let run = run_len(&blocks);
             if !direct.is_some_and(|direct| write_directly(direct, &blocks[..run])) {
-                // As where a block does not fill its last page.
+                // A block that does not fill its last page says nothing about the file system.
                 if blocks[..run].iter().all(is_whole) {
                     direct = None;
                 }
@@ -204,7 +203,7 @@ mod tests {
         options.open(path).unwrap()
     }
 
-    /// As without the system's memory where the file system can do that.
+    /// Without the page cache where the file system can do that.
     #[cfg(target_os = "linux")]
     fn open_direct(path: &std::path::Path) -> File {
         use rustix::fs::{Mode, OFlags};
@@ -249,6 +248,32 @@ mod tests {
                 assert!(found[..from].iter().all(|byte| *byte == 0));
             }
         }
+    }
+
+    #[test]
+    fn whole_pages_go_to_the_direct_file_and_the_rest_to_the_plain_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [one, other] = ["direct", "plain"].map(|name| scratch.path().join(name));
+        let mut direct = Direct::start(open(&one), open(&other)).unwrap();
+        let bytes = content(BLOCK + 10);
+        direct.write(&bytes, 0).unwrap();
+        direct.finish().unwrap();
+        assert!(std::fs::read(&one).unwrap() == bytes[..BLOCK]);
+        assert!(std::fs::read(&other).unwrap()[BLOCK..] == bytes[BLOCK..]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_directly_is_written_plainly() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [one, other] = ["direct", "plain"].map(|name| scratch.path().join(name));
+        std::fs::write(&one, "").unwrap();
+        let readable = File::open(&one).unwrap();
+        let mut direct = Direct::start(readable, open(&other)).unwrap();
+        let bytes = content(3 * BLOCK);
+        direct.write(&bytes, 0).unwrap();
+        direct.finish().unwrap();
+        assert!(std::fs::read(&other).unwrap() == bytes);
+        assert!(std::fs::read(&one).unwrap().is_empty());
     }
 
     #[test]

@@ -213,7 +213,8 @@ impl Staged {
         if self.is_stream {
             return Ok(None);
         }
-        if let Some(direct) = &mut self.direct {
+        // Its thread and blocks are not needed while the file waits for the disk.
+        if let Some(mut direct) = self.direct.take() {
             direct.finish()?;
         }
         if self.length_unknown {
@@ -309,7 +310,7 @@ impl Staged {
     }
 }
 
-/// A writer past the system's memory of a part that is open as `file`. `None` where that may be
+/// A writer past the page cache for a part that is open as `file`. `None` where that may be
 /// slower: on a network, and where each change of a file makes a copy.
 #[cfg(target_os = "linux")]
 fn past_memory(file: &File, dir: &Dir, name: &str) -> Option<Direct> {
