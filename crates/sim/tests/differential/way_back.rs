@@ -34,8 +34,8 @@ const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timesta
 /// The round trips that the plain sender measures include the time for which acknowledgements were
 /// held back, TACK's do not: it spreads the same window over less time, and a short queue loses
 /// what comes before the link is free: that of a way back which holds not one packet, or one of a
-/// few packets where the receiver is late. The difference must be gone where no window is spread, and with a longer queue:
-/// five packets, as paths with one rate have at least, or fifty.
+/// few packets where the receiver is late. The difference must be gone where no window is spread,
+/// and with a longer queue: five packets, as paths with one rate have at least, or fifty.
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
     let longer = if holds_hardly_a_packet(path) == Some(true) {
         5

@@ -17,7 +17,8 @@ use crate::transfer::protocol::{Hash, Modified};
 
 /// Threads; they share the work of all transfers.
 const THREADS: usize = 64;
-/// Complete files that wait for a thread, all transfers together; each holds up to three file descriptors.
+/// Complete files that wait for a thread, all transfers together. One holds a file descriptor, a
+/// resumed one two.
 const WAITING: usize = 64;
 
 /// A complete file to commit.
