@@ -43,12 +43,9 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
             .collect::<Vec<_>>()
     });
     let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::on_average(runs));
-    // Slow beside here is no chance where it hangs.
-    let shown = [flag, if flag == Flag::Hang { Flag::Slow } else { flag }];
-    if shown
-        .iter()
-        .any(|flag| shows(*flag, path, &tack_beside, &plain_beside))
-    {
+    let is_there = |flag| shows(flag, path, &tack_beside, &plain_beside);
+    // A path that hangs is no coincidence if TACK is slow on the paths beside it.
+    if is_there(flag) || flag == Flag::Hang && is_there(Flag::Slow) {
         return None;
     }
     let measure = |figures: &Figures| badness(path, flag, figures);

@@ -529,6 +529,27 @@ mod tests {
     use crate::paths::path;
 
     #[test]
+    fn reports_for_two_segments_are_a_reason_at_a_low_rate_alone() {
+        let figures = |acks, completion| Figures {
+            acks,
+            data: 1_000.0,
+            min_rtt: 0.04,
+            completion,
+            ..Figures::default()
+        };
+        let plain = figures(500.0, 1.0);
+        for (acks, completion, is_owed) in [
+            (480.0, 10.0, true),
+            // At a hundred times the rate, or more often than the plain policy.
+            (480.0, 0.1, false),
+            (520.0, 10.0, false),
+        ] {
+            let reason = by_segments(&figures(acks, completion), &plain);
+            assert_eq!(reason.is_some(), is_owed, "{acks} in {completion} s");
+        }
+    }
+
+    #[test]
     fn half_of_what_two_plain_flows_have_is_an_even_share() {
         let shared = Path {
             shared: true,

@@ -8,12 +8,14 @@ use crate::runs;
 
 /// The key of a path for the rate of its way back.
 pub(crate) const RATE: &str = "rate_reverse";
+/// The key of a path for the queue of both ways.
+const QUEUE: &str = "queue";
 /// The key of a way back that no acknowledgement fills.
 pub(crate) const FAST_WAY_BACK: &str = "wired.rate_reverse=1Gbps";
 /// How the keys of a path begin whose hosts take packets late.
 const LATE_HOST: &str = "late_processing";
 /// Packets of a queue that is short.
-const SHORT_QUEUE: u32 = 13;
+const SHORT_QUEUE: f64 = 13.0;
 /// Bytes of a full packet.
 const PACKET: f64 = 1_500.0;
 /// Plain policies that acknowledge less and less often.
@@ -39,7 +41,7 @@ const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timesta
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
     let longer = if holds_hardly_a_packet(path) == Some(true) {
         5
-    } else if packets(path)? <= SHORT_QUEUE && path.toml.contains(LATE_HOST) {
+    } else if value(path, QUEUE, "p")? <= SHORT_QUEUE && path.toml.contains(LATE_HOST) {
         50
     } else {
         return None;
@@ -61,30 +63,23 @@ pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
     ))
 }
 
-/// The length of the path's queue, where that is counted in packets.
-fn packets(path: &Path) -> Option<u32> {
-    let mut queues = path.toml.lines().filter_map(|line| {
-        let value = line.strip_prefix("queue = \"")?;
-        value.strip_suffix("p\"")?.parse().ok()
+/// The first value of `key`, if it has this unit.
+fn value(path: &Path, key: &str, unit: &str) -> Option<f64> {
+    let mut values = path.toml.lines().filter_map(|line| {
+        let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+        value.strip_suffix('"')?.strip_suffix(unit)?.parse().ok()
     });
-    queues.next()
+    values.next()
 }
 
-/// The queue of the way back is shorter than a full packet, as paths with one rate have it at no
-/// time. `None` where the path has no rate of its own for it, or counts its queue in packets.
+/// The queue of the way back is shorter than a full packet. `None` where the way back has no rate
+/// of its own, or a queue of its own, or where queues are counted in packets.
 fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
-    let value = |key: &str, unit: &str| -> Option<f64> {
-        let mut values = path.toml.lines().filter_map(|line| {
-            let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
-            value.strip_suffix('"')?.strip_suffix(unit)?.parse().ok()
-        });
-        values.next()
-    };
     if path.toml.contains("queue_reverse") {
         return None;
     }
-    let rate = 1e3 * value(RATE, "kbps")?;
-    Some(value("queue", "bdp")? * rate * path.rtt < 8.0 * PACKET)
+    let rate = 1e3 * value(path, RATE, "kbps")?;
+    Some(value(path, QUEUE, "bdp")? * rate * path.rtt < 8.0 * PACKET)
 }
 
 /// The way back is full of the acknowledgements of a neighbour that sends more of them, and those

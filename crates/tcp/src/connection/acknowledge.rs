@@ -7,6 +7,7 @@ use tack_base::{Instant, StreamOffset};
 use tack_wire::{Flags, Header, Segment, SeqNum, TackOption};
 
 use super::delivery::Delivery;
+use super::limits::WindowUse;
 use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
@@ -415,12 +416,10 @@ impl Connection {
         let smoothed = self.rtt.smoothed().unwrap_or_default();
         let cwnd = self.cc.cwnd();
         let slow_start = cwnd < self.cc.ssthresh();
-        let half_used = 2 * event.prior_in_flight;
-        let slow_start_room = if cwnd_limited {
-            u64::MAX
-        } else {
-            // An acknowledgement of two segments counts in full.
-            (half_used + 2 * u64::from(self.mtu.mss())).saturating_sub(cwnd)
+        let in_use = WindowUse {
+            cwnd,
+            flight: event.prior_in_flight,
+            is_limit: cwnd_limited,
         };
         self.cc.on_ack(&Ack {
             now: event.now,
@@ -443,8 +442,8 @@ impl Connection {
             // was: a report of all of it would double it, and nothing is in flight. (RFC 4015 §3
             // allows even less: what is in flight, and an initial window.)
             cwnd_limited: !event.undid_timeout
-                && (cwnd_limited || (slow_start && cwnd <= half_used)),
-            slow_start_room,
+                && (cwnd_limited || (slow_start && in_use.is_half())),
+            slow_start_room: in_use.slow_start_room(self.mtu.mss().into()),
             token: event
                 .delivery
                 .newest

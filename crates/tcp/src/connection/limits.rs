@@ -70,3 +70,32 @@ impl Limits {
         stats.limited_by_app = spent[Limit::App as usize];
     }
 }
+
+/// How much of the congestion window a flight used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowUse {
+    pub(super) cwnd: u64,
+    /// Bytes in flight before the acknowledgement.
+    pub(super) flight: u64,
+    /// The window limited sending within the flight.
+    pub(super) is_limit: bool,
+}
+
+impl WindowUse {
+    /// At least half of the window was in use.
+    #[inline]
+    pub(super) fn is_half(&self) -> bool {
+        self.cwnd <= 2 * self.flight
+    }
+
+    /// Bytes by which slow start may widen the window (see
+    /// [`Ack::slow_start_room`](crate::cc::Ack::slow_start_room)).
+    #[inline]
+    pub(super) fn slow_start_room(&self, mss: u64) -> u64 {
+        if self.is_limit {
+            return u64::MAX;
+        }
+        // An acknowledgement of two segments counts in full.
+        (2 * self.flight + 2 * mss).saturating_sub(self.cwnd)
+    }
+}

@@ -44,7 +44,7 @@ impl Block {
 
 impl Direct {
     /// Writes to the file that is open as `direct`, without the page cache, and as `plain`.
-    /// `None` where there is no thread for it.
+    /// `None` if no thread can be started.
     pub(super) fn start(direct: File, plain: File) -> Option<Self> {
         let (full, queue) = sync_channel(BLOCKS);
         let (spent_in, spent) = sync_channel(BLOCKS);

@@ -38,9 +38,9 @@ pub(crate) struct Staged {
     old: u64,
     /// What is in it is worth keeping for the next attempt.
     keep: bool,
-    /// Of a part that is gone on with, where that is possible.
+    /// Writes what is added to a resumed part, where that is possible.
     direct: Option<Direct>,
-    /// Of every part: what the other does not write.
+    /// Of a part: forces its old bytes to the disk, and the new ones that `direct` does not write.
     flusher: Option<Flusher>,
     /// It goes out as it comes, and gets no name.
     is_stream: bool,
