@@ -2,13 +2,16 @@
 //!
 //! It is forced to the disk before it counts anyway. The page cache costs memory that the system
 //! has to find and to write out first, which can take longer than the transfer. A first attempt
-//! stays in the page cache, where the next one reads it.
+//! stays in the page cache, where the next one reads it. So does what comes slowly: nobody waits
+//! for its writes, and a kill takes none of it, because what waits for a busy disk waits in the
+//! page cache.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crate::transfer::groups::GROUP;
 use crate::transfer::pages::{PAGE, Pages};
@@ -18,6 +21,10 @@ const BLOCK: usize = GROUP as usize;
 /// One block is being filled, the others are being written or wait. Those that wait are written at
 /// once.
 const BLOCKS: usize = 3;
+/// Bytes over which the rate is measured at which they come.
+const STRETCH: u64 = 8 << 20;
+/// Bytes a second from which on the page cache costs time: 2 Gbit/s.
+const FAST: u64 = 250_000_000;
 
 /// A thread that writes blocks of one file while others are filled.
 #[derive(Debug)]
@@ -25,6 +32,7 @@ pub(super) struct Direct {
     full: Option<SyncSender<Block>>,
     spent: Receiver<Pages>,
     current: Option<Block>,
+    rate: Rate,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -59,15 +67,27 @@ impl Direct {
             full: Some(full),
             spent,
             current: None,
+            rate: Rate::default(),
             thread: Some(thread),
         })
     }
 
-    /// Has `bytes` written from `at` on.
+    /// Has `bytes` written from `at` on. False where they come too slowly for that, and are the
+    /// caller's to write.
     ///
     /// # Errors
     /// Also those of bytes that were taken before.
-    pub(super) fn write(&mut self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    pub(super) fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<bool> {
+        let is_fast = self.rate.is_fast(bytes.len() as u64, Instant::now());
+        if is_fast {
+            self.take(bytes, at)?;
+        } else {
+            self.pass_on()?;
+        }
+        Ok(is_fast)
+    }
+
+    fn take(&mut self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
         if self.current.as_ref().is_some_and(|block| block.end() != at) {
             self.pass_on()?;
         }
@@ -137,6 +157,28 @@ impl Drop for Direct {
     }
 }
 
+/// Whether what comes comes fast, judged by the stretch before.
+#[derive(Debug, Default)]
+struct Rate {
+    /// When the stretch began; `None` before the first byte.
+    began: Option<Instant>,
+    bytes: u64,
+    is_fast: bool,
+}
+
+impl Rate {
+    fn is_fast(&mut self, bytes: u64, now: Instant) -> bool {
+        let began = *self.began.get_or_insert(now);
+        self.bytes += bytes;
+        if self.bytes >= STRETCH {
+            let seconds = now.saturating_duration_since(began).as_secs_f64();
+            self.is_fast = self.bytes as f64 >= FAST as f64 * seconds;
+            (self.began, self.bytes) = (Some(now), 0);
+        }
+        self.is_fast
+    }
+}
+
 fn work(
     mut direct: Option<&File>,
     plain: &File,
@@ -194,6 +236,7 @@ fn write_directly(direct: &File, blocks: &[Block]) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
+    use std::time::Duration;
 
     use super::*;
 
@@ -235,7 +278,7 @@ mod tests {
                     let end = (at + piece).min(bytes.len());
                     // With a hole.
                     if !(2 * BLOCK..3 * BLOCK).contains(&at) {
-                        direct.write(&bytes[at..end], at as u64).unwrap();
+                        direct.take(&bytes[at..end], at as u64).unwrap();
                     }
                     at = end;
                 }
@@ -256,7 +299,7 @@ mod tests {
         let [one, other] = ["direct", "plain"].map(|name| scratch.path().join(name));
         let mut direct = Direct::start(open(&one), open(&other)).unwrap();
         let bytes = content(BLOCK + 10);
-        direct.write(&bytes, 0).unwrap();
+        direct.take(&bytes, 0).unwrap();
         direct.finish().unwrap();
         assert!(std::fs::read(&one).unwrap() == bytes[..BLOCK]);
         assert!(std::fs::read(&other).unwrap()[BLOCK..] == bytes[BLOCK..]);
@@ -270,7 +313,7 @@ mod tests {
         let readable = File::open(&one).unwrap();
         let mut direct = Direct::start(readable, open(&other)).unwrap();
         let bytes = content(3 * BLOCK);
-        direct.write(&bytes, 0).unwrap();
+        direct.take(&bytes, 0).unwrap();
         direct.finish().unwrap();
         assert!(std::fs::read(&other).unwrap() == bytes);
         assert!(std::fs::read(&one).unwrap().is_empty());
@@ -282,7 +325,7 @@ mod tests {
         let path = scratch.path().join("part");
         let plain = open(&path);
         let mut direct = Direct::start(open_direct(&path), plain).unwrap();
-        direct.write(&content(BLOCK + 10), 0).unwrap();
+        direct.take(&content(BLOCK + 10), 0).unwrap();
         drop(direct);
         assert!(std::fs::read(&path).unwrap() == content(BLOCK + 10));
     }
@@ -296,10 +339,47 @@ mod tests {
         let mut direct = Direct::start(readable(), readable()).unwrap();
         let bytes = content(BLOCK);
         let results: Vec<_> = (0..2 * BLOCKS as u64 + 2)
-            .map(|block| direct.write(&bytes, block * BLOCK as u64))
+            .map(|block| direct.take(&bytes, block * BLOCK as u64))
             .collect();
         assert!(results.iter().any(Result::is_err));
         assert!(direct.finish().is_err());
+    }
+
+    #[test]
+    fn what_comes_slowly_is_left_to_the_page_cache() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("part");
+        let plain = open(&path);
+        let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+        // The first bytes say nothing about the rate. What waits in a block is written all the same.
+        direct.take(&content(10), 0).unwrap();
+        assert!(!direct.write(&content(BLOCK), 10).unwrap());
+        assert!(direct.current.is_none());
+        direct.finish().unwrap();
+        assert!(std::fs::read(&path).unwrap() == content(10));
+    }
+
+    #[test]
+    fn the_stretch_before_says_whether_bytes_come_fast() {
+        #[expect(clippy::disallowed_methods, reason = "any instant")]
+        let mut now = Instant::now();
+        let mut rate = Rate::default();
+        rate.is_fast(0, now);
+        let mut stretch = |rate: u64, of: &mut Rate| {
+            let mut answers = Vec::new();
+            for _ in 0..STRETCH / GROUP {
+                now += Duration::from_secs_f64(GROUP as f64 / rate as f64);
+                answers.push(of.is_fast(GROUP, now));
+            }
+            let last = answers.pop().unwrap();
+            assert!(answers.iter().all(|answer| *answer == answers[0]));
+            (answers[0], last)
+        };
+        assert_eq!(stretch(FAST * 2, &mut rate), (false, true));
+        assert_eq!(stretch(FAST * 101 / 100, &mut rate), (true, true));
+        assert_eq!(stretch(FAST * 99 / 100, &mut rate), (true, false));
+        assert_eq!(stretch(FAST * 99 / 100, &mut rate), (false, false));
+        assert_eq!(stretch(FAST * 2, &mut rate), (false, true));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) struct Staged {
     old: u64,
     /// What is in it is worth keeping for the next attempt.
     keep: bool,
-    /// Writes what is added to a resumed part, where that is possible.
+    /// Writes what is added to a resumed part, where that is possible and worth it.
     direct: Option<Direct>,
     /// Of a part: forces its old bytes to the disk, and the new ones that `direct` does not write.
     flusher: Option<Flusher>,
@@ -143,13 +143,14 @@ impl Staged {
         if self.is_stream {
             return (&self.file).write_all(bytes);
         }
-        match (&mut self.direct, &mut self.flusher) {
-            (Some(direct), _) => direct.write(bytes, self.position)?,
-            (None, flusher) => {
-                self.file.write_all_at(bytes, self.position)?;
-                if let Some(flusher) = flusher {
-                    flusher.wrote(bytes.len() as u64);
-                }
+        let is_taken = match &mut self.direct {
+            Some(direct) => direct.write(bytes, self.position)?,
+            None => false,
+        };
+        if !is_taken {
+            self.file.write_all_at(bytes, self.position)?;
+            if let Some(flusher) = &mut self.flusher {
+                flusher.wrote(bytes.len() as u64);
             }
         }
         self.position += bytes.len() as u64;
