@@ -352,7 +352,7 @@ mod tests {
         let path = scratch.path().join("part");
         let plain = open(&path);
         let mut direct = Direct::start(open_direct(&path), plain).unwrap();
-        // The first bytes say nothing about the rate. What waits in a block is written all the same.
+        // The first bytes say nothing about the rate. What waits in a block is written.
         direct.take(&content(10), 0).unwrap();
         assert!(!direct.write(&content(BLOCK), 10).unwrap());
         assert!(direct.current.is_none());

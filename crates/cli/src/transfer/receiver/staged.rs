@@ -39,7 +39,7 @@ pub(crate) struct Staged {
     /// What is in it is worth keeping for the next attempt.
     keep: bool,
     /// Writes what is added to a resumed part, where that is possible and worth it.
-    direct: Option<Direct>,
+    direct: Option<Box<Direct>>,
     /// Of a part: forces its old bytes to the disk, and the new ones that `direct` does not write.
     flusher: Option<Flusher>,
     /// It goes out as it comes, and gets no name.
@@ -104,7 +104,7 @@ impl Staged {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let again = rustix::fs::openat(dir.as_fd(), &name, flags, Mode::empty());
         let mut staged = Self::new(file, dir, Some(name));
-        staged.direct = direct.flatten();
+        staged.direct = direct.flatten().map(Box::new);
         staged.flusher = again.ok().and_then(|fd| Flusher::start(fd.into(), old));
         staged.length_unknown = true;
         staged.old = old;
