@@ -2,16 +2,16 @@
 //!
 //! It is forced to the disk before it counts anyway. The page cache costs memory that the system
 //! has to find and to write out first, which can take longer than the transfer. A first attempt
-//! stays in the page cache, where the next one reads it. So does what comes slowly: nobody waits
-//! for its writes, and a kill takes none of it, because what waits for a busy disk waits in the
-//! page cache.
+//! stays in the page cache, where the next one reads it. So does what comes slowly: the page cache
+//! takes it at once also while the disk is busy, and keeps it when the program is killed.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::transfer::groups::GROUP;
 use crate::transfer::pages::{PAGE, Pages};
@@ -21,14 +21,15 @@ const BLOCK: usize = GROUP as usize;
 /// One block is being filled, the others are being written or wait. Those that wait are written at
 /// once.
 const BLOCKS: usize = 3;
-/// Bytes over which the rate is measured at which they come.
+/// The rate is measured over so many bytes.
 const STRETCH: u64 = 8 << 20;
-/// Bytes a second from which on the page cache costs time: 2 Gbit/s.
+/// From so many bytes a second on, the page cache costs time: 2 Gbit/s.
 const FAST: u64 = 250_000_000;
 
 /// A thread that writes blocks of one file while others are filled.
 #[derive(Debug)]
 pub(super) struct Direct {
+    plain: Arc<File>,
     full: Option<SyncSender<Block>>,
     spent: Receiver<Pages>,
     current: Option<Block>,
@@ -60,10 +61,13 @@ impl Direct {
             // The channel holds exactly as many as there are.
             let _ = spent_in.try_send(Pages::new(BLOCK));
         }
-        let work = move || work(Some(&direct), &plain, &queue, &spent_in);
+        let plain = Arc::new(plain);
+        let same = Arc::clone(&plain);
+        let work = move || work(Some(&direct), &same, &queue, &spent_in);
         let builder = std::thread::Builder::new().name("writer".into());
         let thread = builder.stack_size(128 << 10).spawn(work).ok()?;
         Some(Self {
+            plain,
             full: Some(full),
             spent,
             current: None,
@@ -72,18 +76,24 @@ impl Direct {
         })
     }
 
-    /// Has `bytes` written from `at` on. False where they come too slowly for that, and are the
-    /// caller's to write.
+    /// Writes `bytes` from `at` on; false where that was through the page cache, since they come
+    /// slowly.
     ///
     /// # Errors
     /// Also those of bytes that were taken before.
     pub(super) fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<bool> {
-        let is_fast = self.rate.is_fast(bytes.len() as u64, Instant::now());
+        let began = Instant::now();
+        let is_fast = self.rate.is_fast(bytes.len() as u64, began);
         if is_fast {
             self.take(bytes, at)?;
         } else {
             self.pass_on()?;
+            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                self.end()?;
+            }
+            self.plain.write_all_at(bytes, at)?;
         }
+        self.rate.leave_out(began.elapsed());
         Ok(is_fast)
     }
 
@@ -157,7 +167,7 @@ impl Drop for Direct {
     }
 }
 
-/// Whether what comes comes fast, judged by the stretch before.
+/// Tells whether bytes come fast.
 #[derive(Debug, Default)]
 struct Rate {
     /// When the stretch began; `None` before the first byte.
@@ -167,15 +177,21 @@ struct Rate {
 }
 
 impl Rate {
+    /// A stretch that is fast is known at its end, one that is slow as soon as it takes too long.
     fn is_fast(&mut self, bytes: u64, now: Instant) -> bool {
         let began = *self.began.get_or_insert(now);
         self.bytes += bytes;
-        if self.bytes >= STRETCH {
-            let seconds = now.saturating_duration_since(began).as_secs_f64();
-            self.is_fast = self.bytes as f64 >= FAST as f64 * seconds;
+        let enough = FAST as f64 * now.saturating_duration_since(began).as_secs_f64();
+        if self.bytes >= STRETCH || enough > STRETCH as f64 {
+            self.is_fast = self.bytes as f64 >= enough;
             (self.began, self.bytes) = (Some(now), 0);
         }
         self.is_fast
+    }
+
+    /// What the receiver waits for itself says nothing about the rate.
+    fn leave_out(&mut self, time: Duration) {
+        self.began = self.began.map(|began| began + time);
     }
 }
 
@@ -236,7 +252,6 @@ fn write_directly(direct: &File, blocks: &[Block]) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
-    use std::time::Duration;
 
     use super::*;
 
@@ -343,6 +358,10 @@ mod tests {
             .collect();
         let failed = results.iter().position(Result::is_err).unwrap();
         assert!(results[failed..].iter().all(Result::is_err));
+        // Also where it comes slowly, and its own write would succeed.
+        direct.plain = Arc::new(open(&path));
+        assert!(!direct.rate.is_fast);
+        assert!(direct.write(&bytes, 0).is_err());
         assert!(direct.finish().is_err());
     }
 
@@ -352,12 +371,44 @@ mod tests {
         let path = scratch.path().join("part");
         let plain = open(&path);
         let mut direct = Direct::start(open_direct(&path), plain).unwrap();
-        // The first bytes say nothing about the rate. What waits in a block is written.
-        direct.take(&content(10), 0).unwrap();
-        assert!(!direct.write(&content(BLOCK), 10).unwrap());
+        // The first bytes say nothing about the rate. What waits in a block is written, too.
+        let bytes = content(10 + BLOCK);
+        direct.take(&bytes[..10], 0).unwrap();
+        assert!(!direct.write(&bytes[10..], 10).unwrap());
         assert!(direct.current.is_none());
         direct.finish().unwrap();
-        assert!(std::fs::read(&path).unwrap() == content(10));
+        assert!(std::fs::read(&path).unwrap() == bytes);
+    }
+
+    #[test]
+    fn fast_and_slow_bytes_of_one_file_come_to_their_places() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("part");
+        let plain = open(&path);
+        let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+        let mut bytes = content(30 * BLOCK);
+        let (mut at, mut ways) = (0, [0, 0]);
+        for piece in [BLOCK / 2, 100, PAGE, 2 * BLOCK + 77, BLOCK, 3 * BLOCK - 1].repeat(3) {
+            for is_fast in [true, false, true, true, false, false] {
+                // One stretch for all, so that the rate stays as it is set.
+                direct.rate.is_fast = is_fast;
+                (direct.rate.began, direct.rate.bytes) = (None, 0);
+                let end = (at + piece / 6 + 1).min(bytes.len());
+                assert_eq!(direct.write(&bytes[at..end], at as u64).unwrap(), is_fast);
+                ways[usize::from(is_fast)] += 1;
+                at = end;
+            }
+            // With a hole after each of them.
+            let end = (at + PAGE + 5).min(bytes.len());
+            bytes[at..end].fill(0);
+            at = end;
+        }
+        direct.finish().unwrap();
+        assert_eq!(ways, [54, 54]);
+        let found = std::fs::read(&path).unwrap();
+        assert!(found.len() > 15 * BLOCK / 2 && found.len() < bytes.len());
+        assert!(found == bytes[..found.len()]);
+        assert!(bytes[found.len()..at].iter().all(|byte| *byte == 0));
     }
 
     #[test]
@@ -381,6 +432,11 @@ mod tests {
         assert_eq!(stretch(FAST * 99 / 100, &mut rate), (true, false));
         assert_eq!(stretch(FAST * 99 / 100, &mut rate), (false, false));
         assert_eq!(stretch(FAST * 2, &mut rate), (false, true));
+        // A standstill is known before the stretch is over, but not one of the receiver's own.
+        let second = Duration::from_secs(1);
+        rate.leave_out(second);
+        assert!(rate.is_fast(GROUP, now + second));
+        assert!(!rate.is_fast(GROUP, now + second * 2));
     }
 
     #[test]

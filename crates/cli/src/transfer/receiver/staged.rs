@@ -143,15 +143,15 @@ impl Staged {
         if self.is_stream {
             return (&self.file).write_all(bytes);
         }
-        let is_taken = match &mut self.direct {
+        let is_direct = match &mut self.direct {
             Some(direct) => direct.write(bytes, self.position)?,
-            None => false,
-        };
-        if !is_taken {
-            self.file.write_all_at(bytes, self.position)?;
-            if let Some(flusher) = &mut self.flusher {
-                flusher.wrote(bytes.len() as u64);
+            None => {
+                self.file.write_all_at(bytes, self.position)?;
+                false
             }
+        };
+        if let (false, Some(flusher)) = (is_direct, &mut self.flusher) {
+            flusher.wrote(bytes.len() as u64);
         }
         self.position += bytes.len() as u64;
         Ok(())
