@@ -44,7 +44,7 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
     });
     let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::on_average(runs));
     let is_there = |flag| shows(flag, path, &tack_beside, &plain_beside);
-    // A path that hangs is no coincidence if TACK is slow on the paths beside it.
+    // TACK may be slow on the paths beside this one. Then its hang here is not chance.
     if is_there(flag) || flag == Flag::Hang && is_there(Flag::Slow) {
         return None;
     }

@@ -72,8 +72,8 @@ fn value(path: &Path, key: &str, unit: &str) -> Option<f64> {
     values.next()
 }
 
-/// The queue of the way back is shorter than a full packet. `None` where the way back has no rate
-/// of its own, or a queue of its own, or where queues are counted in packets.
+/// The queue of the way back is shorter than a full packet. `None` in three cases: the way back has
+/// the rate of the way there, it has its own queue, or queues are counted in packets.
 fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
     if path.toml.contains("queue_reverse") {
         return None;

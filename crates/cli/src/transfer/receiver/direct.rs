@@ -274,6 +274,12 @@ mod tests {
         open(path)
     }
 
+    /// A writer of the file, which it makes if there is none.
+    fn start(path: &std::path::Path) -> Direct {
+        let plain = open(path);
+        Direct::start(open_direct(path), plain).unwrap()
+    }
+
     fn content(len: usize) -> Vec<u8> {
         (0..len).map(|place| (place % 251) as u8).collect()
     }
@@ -286,8 +292,7 @@ mod tests {
             // From a group, from a page within one, and from any byte.
             for from in [BLOCK, BLOCK + PAGE, 77] {
                 let path = scratch.path().join(format!("{piece} {from}"));
-                let plain = open(&path);
-                let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+                let mut direct = start(&path);
                 let mut at = from;
                 while at < bytes.len() {
                     let end = (at + piece).min(bytes.len());
@@ -338,8 +343,7 @@ mod tests {
     fn what_was_taken_is_written_when_it_is_dropped() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("part");
-        let plain = open(&path);
-        let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+        let mut direct = start(&path);
         direct.take(&content(BLOCK + 10), 0).unwrap();
         drop(direct);
         assert!(std::fs::read(&path).unwrap() == content(BLOCK + 10));
@@ -369,8 +373,7 @@ mod tests {
     fn what_comes_slowly_is_left_to_the_page_cache() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("part");
-        let plain = open(&path);
-        let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+        let mut direct = start(&path);
         // The first bytes say nothing about the rate. What waits in a block is written, too.
         let bytes = content(10 + BLOCK);
         direct.take(&bytes[..10], 0).unwrap();
@@ -384,8 +387,7 @@ mod tests {
     fn fast_and_slow_bytes_of_one_file_come_to_their_places() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("part");
-        let plain = open(&path);
-        let mut direct = Direct::start(open_direct(&path), plain).unwrap();
+        let mut direct = start(&path);
         let mut bytes = content(30 * BLOCK);
         let (mut at, mut ways) = (0, [0, 0]);
         for piece in [BLOCK / 2, 100, PAGE, 2 * BLOCK + 77, BLOCK, 3 * BLOCK - 1].repeat(3) {
