@@ -56,6 +56,10 @@ pub struct Config {
     /// Receive buffer to begin with, bytes. Default 64 KiB; as large as the cap, the window never
     /// changes.
     pub initial_receive_buffer: usize,
+    /// Let the receive buffer shrink, too: it follows what the application took in the last round
+    /// trips, but stays at so many bytes at least. Less is then lost when a process dies: what is
+    /// on its way and what waits to be read. Default: none, the buffer only grows.
+    pub least_receive_buffer: Option<usize>,
     /// Cap of the send buffer, bytes: how much may be written ahead of acknowledgement. Default 6
     /// MiB.
     pub send_buffer: usize,
@@ -280,6 +284,7 @@ impl Default for Config {
             nagle: false,
             receive_buffer: 6 << 20,
             initial_receive_buffer: 64 << 10,
+            least_receive_buffer: None,
             send_buffer: 6 << 20,
             initial_window_segments: 10,
             initial_rto: Duration::from_secs(1),

@@ -48,7 +48,21 @@ impl TransportArgs {
             ..Config::default()
         }
     }
+
+    /// The settings of a transfer's connection.
+    pub(crate) fn transfer_config(&self, silence: Duration) -> Config {
+        Config {
+            least_receive_buffer: Some(LEAST_RECEIVE_BUFFER),
+            ..self.config(silence)
+        }
+    }
 }
+
+/// Least receive buffer of a transfer, bytes. What is between the sender and the file is lost when
+/// the receiver dies, so there is no more of it than the path needs. Over loopback, at 6 Gbit/s, a
+/// kill costs 0.6 MB on the mean with this value, and 4.6 MB without one; the transfer takes a
+/// tenth longer (docs/validation/transfer.md).
+const LEAST_RECEIVE_BUFFER: usize = 448 << 10;
 
 /// Payload of a segment in an Ethernet jumbo frame of 9,000 bytes, over UDP and IPv4. Paths that
 /// carry it (loopback, some wired networks) cost a quarter less processor time than with 1,500
@@ -340,7 +354,8 @@ mod tests {
             (recv.timeout, recv.transport),
         ] {
             assert_eq!(timeout, Duration::from_secs(15));
-            assert_eq!(transport.config(timeout).user_timeout, Some(timeout));
+            let config = transport.transfer_config(timeout);
+            assert_eq!(config.user_timeout, Some(timeout));
         }
     }
 

@@ -61,7 +61,7 @@ pub(crate) struct DialConfig<'a> {
 impl<'a> PeerDialer<'a> {
     /// A dialer that connects to the target.
     pub(crate) fn new(dialing: DialConfig<'a>) -> Result<Self, Failure> {
-        let config = dialing.transport.config(dialing.silence);
+        let config = dialing.transport.transfer_config(dialing.silence);
         let way = if dialing.reach.reach() == Reach::Anywhere {
             let Target::Address(address) = dialing.target else {
                 return Err(Failure::usage(

@@ -38,7 +38,7 @@ pub(crate) struct Listen<'a> {
 impl TransferListener {
     /// Opens the socket and listens.
     pub(crate) async fn open(listen: Listen<'_>) -> Result<Self, Failure> {
-        let config = listen.transport.config(listen.silence);
+        let config = listen.transport.transfer_config(listen.silence);
         if listen.reach.reach() == Reach::Anywhere {
             let local = Address::local(TRANSFER_UDP_PORT);
             let endpoint = net::serve(

@@ -237,6 +237,38 @@ fn a_side_that_is_killed_and_comes_back_from_elsewhere_goes_on() {
     killed_again_and_again(size, kills, true, Protection::encrypted());
 }
 
+/// As fast as loopback is: what is on its way is what the receive window lets be. The median, since
+/// a machine that is busy elsewhere may make a path look long.
+#[test]
+fn a_kill_at_full_speed_costs_a_mebibyte_at_most() {
+    let (size, transfers) = if is_long() {
+        (256 * MIB, 40)
+    } else {
+        (48 * MIB, 5)
+    };
+    let (_source, path, content) = source(size);
+    let mut costs: Vec<u64> = (0..transfers)
+        .map(|transfer| {
+            let mut inbox = Inbox::start(Protection::Clear);
+            let sending = sender(&path, inbox.address, &["--retry", "60s", "--timeout", "4s"]);
+            let point = size / 8 + noise(transfer, 8)[0] as u64 * size / 512;
+            while inbox.part() < point {
+                assert!(!inbox.file().exists(), "it was over before it was killed");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            inbox.kill_and_restart();
+            let ended = sending.wait();
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
+            let cost = ended.json()["carried_bytes"].as_u64().unwrap() - size;
+            eprintln!("transfer {transfer}: {cost} bytes twice");
+            cost
+        })
+        .collect();
+    costs.sort_unstable();
+    assert!(costs[costs.len() / 2] <= MIB, "{costs:?}");
+}
+
 #[test]
 fn a_folder_goes_on_too() {
     let scratch = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use super::units;
 use super::video::Video;
 use super::wired::{LONGEST_DELAY, bounded};
 
-const TCP_ONLY: [&str; 17] = [
+const TCP_ONLY: [&str; 18] = [
     "congestion",
     "ack",
     "mss",
@@ -26,6 +26,7 @@ const TCP_ONLY: [&str; 17] = [
     "accurate_ecn",
     "nagle",
     "receive_buffer",
+    "least_receive_buffer",
     "send_buffer",
     "initial_window",
     "receive_window",
@@ -305,6 +306,11 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     }
     config.nagle = table.boolean("nagle")?.unwrap_or(config.nagle);
     config.receive_buffer = read_buffer(table, "receive_buffer", config.receive_buffer)?;
+    let least = read_buffer(table, "least_receive_buffer", usize::MAX)?;
+    config.least_receive_buffer = (least < usize::MAX).then_some(least);
+    if config.least_receive_buffer > Some(config.receive_buffer) {
+        return Err(table.fail("least_receive_buffer", "must be at most receive_buffer"));
+    }
     config.send_buffer = read_buffer(table, "send_buffer", config.send_buffer)?;
     if let Some(first) = table.duration("initial_rto")? {
         if first < Duration::from_millis(1) || first > config.max_rto {

@@ -43,6 +43,49 @@ fn each_controller_fills_a_clean_link() {
     }
 }
 
+/// A receive buffer that follows the pace, as a transfer of files has it, costs no goodput: over
+/// radios, over paths with a large product of bandwidth and delay, and over lossy ones.
+#[test]
+fn a_buffer_that_shrinks_costs_no_goodput() {
+    let paths = [
+        ("ac", "[wlan]\npreset = 'tack-ac'\n"),
+        (
+            "ac with errors",
+            "[wlan]\npreset = 'tack-ac'\nframe_error_rate = 0.1\n",
+        ),
+        (
+            "ac, far server",
+            "[wired]\nrate = '1Gbps'\ndelay = '25ms'\nqueue = '4000p'\n[wlan]\npreset = 'tack-ac'\n",
+        ),
+        ("n", "[wlan]\npreset = 'tack-n'\n"),
+        (
+            "wide area",
+            "[wired]\nrate = '100Mbps'\ndelay = '50ms'\nqueue = '1.0bdp'\nloss = 0.01\n",
+        ),
+        (
+            "local",
+            "[wired]\nrate = '1Gbps'\ndelay = '100us'\nqueue = '1000p'\nloss = 0.01\n",
+        ),
+    ];
+    let all = paths
+        .iter()
+        .flat_map(|path| [(path, "bbr"), (path, "cubic")]);
+    all.collect::<Vec<_>>()
+        .par_iter()
+        .for_each(|((name, path), controller)| {
+            let text = format!(
+                "duration = '4s'\nwarmup = '1s'\n{path}[[flow]]\ncongestion = '{controller}'\n"
+            );
+            let goodput = |more: &[&str]| report(&text, more).flows[0].goodput_bps / 1e6;
+            let (one, other) = (
+                goodput(&[]),
+                goodput(&["flow.0.least_receive_buffer=448KiB"]),
+            );
+            println!("{name}, {controller}: {one:.1} and {other:.1} Mbit/s");
+            assert!(other >= 0.97 * one, "{name}, {controller}");
+        });
+}
+
 #[test]
 fn bbr_does_not_mind_random_loss() {
     let seeds = ["seed=1", "seed=2", "seed=3"];

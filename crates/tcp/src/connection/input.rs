@@ -374,13 +374,13 @@ impl Connection {
         Some(start)
     }
 
-    /// Where a duplicate segment starts, and what it acknowledges. It must start at most a receive
-    /// buffer below RCV.NXT, and its acknowledgement must be acceptable (RFC 5961 §5.2).
+    /// Where a duplicate segment starts, and what it acknowledges. It must start at most the
+    /// largest receive buffer below RCV.NXT, and its acknowledgement must be acceptable (RFC 5961 §5.2).
     fn recent_repetition(&self, segment: &Segment<'_>) -> Option<(StreamOffset, StreamOffset)> {
         let header = &segment.header;
         let rcv_nxt = self.rcv_nxt();
         let start = self.receiver.position(header.seq)?;
-        let oldest = rcv_nxt.saturating_sub(self.receiver.window.buffer() as u64);
+        let oldest = rcv_nxt.saturating_sub(self.receiver.window.largest_buffer() as u64);
         let ack = header.ack.position(self.identity.iss, self.snd.una)?;
         let acknowledges = ack <= self.persist.highest_sent(self.snd.nxt)
             && ack + self.window.largest().max(1) >= self.snd.una;

@@ -220,11 +220,10 @@ impl Connection {
             numbering: Numbering::default(),
             audit: Audit::new(config.audit.interval(false), seed),
             feedback: PeerFeedback::new(Box::new(SackReader::new(false))),
-            receiver: Receiver::new(ReceiveWindow::new(
-                config.initial_receive_buffer,
-                config.receive_buffer,
-                now,
-            )),
+            receiver: Receiver::new(
+                ReceiveWindow::new(config.initial_receive_buffer, config.receive_buffer, now)
+                    .shrinking_to(config.least_receive_buffer),
+            ),
             peer_segments: PeerSegments::new(u64::from(config.mss).min(536)),
             acking: Acking::new(config.build_policy()),
             timers: ConnectionTimers::default(),

@@ -2,10 +2,12 @@
 //!
 //! RFC 9293 §3.8.6.2.2 (receiver's silly-window avoidance), RFC 7323 §2 (scaling). Autotuning is
 //! dynamic right-sizing: the buffer grows to twice what the application took in the last round
-//! trip, so that a sender may double its rate each round trip, and no further than the cap.
+//! trip, so that a sender may double its rate each round trip, and no further than the cap. It
+//! shrinks only where the configuration says so.
 
 use core::time::Duration;
 
+use tack_base::filter::WindowedMax;
 use tack_base::time::Nanos;
 use tack_base::{Instant, StreamOffset};
 
@@ -18,6 +20,13 @@ const SHORTEST_ROUND: Nanos = Nanos(1_000_000);
 /// empty path does not fill it.
 const UNMEASURED_ROUND: Nanos = Nanos(20_000_000);
 
+/// A buffer that may shrink holds what the most demanding of so many round trips asked for.
+const ROUNDS_TO_SHRINK: u64 = 16;
+
+/// A buffer that may shrink makes room for queues on the path up to so many of its shortest round
+/// trips. A radio that aggregates needs some.
+const QUEUED_ROUNDS: u64 = 20;
+
 /// How much is known of the round trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RoundTrip {
@@ -27,12 +36,25 @@ pub(crate) enum RoundTrip {
     Initial(Duration),
 }
 
+/// What a buffer that may shrink follows.
+#[derive(Debug)]
+struct Needs {
+    /// The buffer does not get smaller, bytes.
+    least: usize,
+    /// What the last round trips asked for, bytes.
+    asked: WindowedMax<usize>,
+}
+
 /// The receive window. Positions are sequence positions.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     /// Buffer in use, bytes.
     buffer: usize,
     cap: usize,
+    /// The largest buffer so far, bytes.
+    largest: usize,
+    /// Where the buffer may shrink.
+    needs: Option<Needs>,
     /// Right edge promised to the peer.
     edge: StreamOffset,
     /// Shift of our window field once scaling is agreed.
@@ -54,6 +76,8 @@ impl ReceiveWindow {
         Self {
             buffer: initial.clamp(1, cap),
             cap,
+            largest: 0,
+            needs: None,
             edge: StreamOffset::FIRST_BYTE,
             scale: 0,
             segment: USUAL_SEGMENT,
@@ -62,6 +86,15 @@ impl ReceiveWindow {
             target: 0,
             target_round: Nanos::ZERO,
         }
+    }
+
+    /// The buffer may shrink, down to `least` bytes.
+    pub(crate) fn shrinking_to(mut self, least: Option<usize>) -> Self {
+        self.needs = least.map(|least| Needs {
+            least,
+            asked: WindowedMax::new(0),
+        });
+        self
     }
 
     /// The shift to offer: the smallest with which the cap can be announced (RFC 7323 §2.3).
@@ -101,6 +134,11 @@ impl ReceiveWindow {
     /// Buffer in use, bytes.
     pub(crate) fn buffer(&self) -> usize {
         self.buffer
+    }
+
+    /// The largest buffer that was ever in use, bytes.
+    pub(crate) fn largest_buffer(&self) -> usize {
+        self.largest.max(self.buffer)
     }
 
     /// The window field for a segment that leaves now, and the promise it makes. `syn` fields are
@@ -155,10 +193,13 @@ impl ReceiveWindow {
     /// So many bytes wait above a hole. They take room that the application's pace does not show,
     /// as it cannot read them: without more, the sender would stand still whenever a loss takes a
     /// round trip to repair.
-    pub(crate) fn on_blocked(&mut self, blocked: u64) {
+    pub(crate) fn on_blocked(&mut self, now: Instant, blocked: u64) {
         let blocked = usize::try_from(blocked).unwrap_or(usize::MAX);
         let wanted = blocked.saturating_add(self.target).min(self.cap);
         self.buffer = self.buffer.max(wanted);
+        if let Some(needs) = &mut self.needs {
+            needs.asked.update(now.as_nanos(), wanted);
+        }
     }
 
     /// The application took data up to `read`. True when that opens the window enough to say so at
@@ -169,12 +210,15 @@ impl ReceiveWindow {
         read: StreamOffset,
         next: StreamOffset,
         round_trip: RoundTrip,
+        shortest: Option<Duration>,
     ) -> bool {
         let elapsed = now.nanos_since(self.round_start);
         let (round, judged) = match round_trip {
             RoundTrip::Measured(round) => (round.into(), round.into()),
             RoundTrip::Initial(round) => (round.into(), UNMEASURED_ROUND.max(round.into())),
         };
+        let shortest = shortest.map_or(Nanos(u64::MAX), Nanos::from);
+        let path = judged.min(Nanos(shortest.0.saturating_mul(QUEUED_ROUNDS)));
         let (round, judged) = (SHORTEST_ROUND.max(round), SHORTEST_ROUND.max(judged));
         if elapsed >= round {
             let taken = read - self.round_read;
@@ -182,7 +226,7 @@ impl ReceiveWindow {
             let rounds = elapsed.0 / round.0;
             let share = judged.0 / round.0;
             let target = 2 * u128::from(taken) * u128::from(share) / u128::from(rounds);
-            self.aim_at(target, round * share);
+            self.aim_at(now, target, round * share, path);
             self.round_start = now;
             self.round_read = read;
         } else if judged > self.target_round + self.target_round / 8 && self.target > 0 {
@@ -191,7 +235,7 @@ impl ReceiveWindow {
             // meanwhile.
             let grown = (self.target.saturating_sub(SPARE) as u128) * u128::from(judged.0)
                 / u128::from(self.target_round.0.max(1));
-            self.aim_at(grown, judged);
+            self.aim_at(now, grown, judged, path);
         }
         let current = self.edge.saturating_since(next);
         let offered = self.wanted_edge(read).saturating_since(next);
@@ -199,12 +243,24 @@ impl ReceiveWindow {
             && offered - current >= (self.buffer as u64 / 2).min(2 * self.step())
     }
 
-    /// Takes `target` bytes and some segments for what a round trip of `round` asks for.
-    fn aim_at(&mut self, target: u128, round: Nanos) {
+    /// Takes `target` bytes and some segments for what a round trip of `round` asks for. A buffer that
+    /// may shrink takes what one of `path` asks for, where that is shorter.
+    fn aim_at(&mut self, now: Instant, target: u128, round: Nanos, path: Nanos) {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.target = target.saturating_add(SPARE);
         self.target_round = round;
-        self.buffer = self.buffer.max(self.target.min(self.cap));
+        let Some(needs) = &mut self.needs else {
+            self.buffer = self.buffer.max(self.target.min(self.cap));
+            return;
+        };
+        self.largest = self.largest.max(self.buffer);
+        needs.asked.set_window(ROUNDS_TO_SHRINK * round.0);
+        let path = path.0.min(round.0);
+        let wanted = target as u128 * u128::from(path) / u128::from(round.0.max(1));
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let wanted = wanted.saturating_add(SPARE);
+        let asked = needs.asked.update(now.as_nanos(), wanted);
+        self.buffer = asked.max(needs.least).min(self.cap);
     }
 }
 
@@ -246,14 +302,21 @@ mod tests {
             0
         );
         assert!(
-            !window.on_read(Instant::ZERO, StreamOffset(100), StreamOffset(full), TEN_MS),
+            !window.on_read(
+                Instant::ZERO,
+                StreamOffset(100),
+                StreamOffset(full),
+                TEN_MS,
+                None
+            ),
             "a silly window stays closed"
         );
         assert!(window.on_read(
             Instant::ZERO,
             StreamOffset(4000),
             StreamOffset(full),
-            TEN_MS
+            TEN_MS,
+            None
         ));
     }
 
@@ -286,6 +349,7 @@ mod tests {
                 StreamOffset(read),
                 StreamOffset(read),
                 TEN_MS,
+                None,
             );
         }
         assert_eq!(window.buffer(), 1 << 20);
@@ -304,6 +368,7 @@ mod tests {
                     StreamOffset(read),
                     StreamOffset(read),
                     round_trip,
+                    None,
                 );
             }
             window.buffer()
@@ -326,6 +391,7 @@ mod tests {
                 StreamOffset(read),
                 StreamOffset(read),
                 measured,
+                None,
             );
             window.buffer()
         };
@@ -339,6 +405,82 @@ mod tests {
             2 * 300_000 + SPARE,
             "the same at the end of a round"
         );
+    }
+
+    /// 1 MB in each round trip of 10 ms, then a tenth of it.
+    #[test]
+    fn a_buffer_that_may_shrink_follows_the_pace_of_the_last_round_trips() {
+        const LEAST: usize = 100_000;
+        let slow = |rounds: u64, least| {
+            let mut window =
+                ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO).shrinking_to(least);
+            let mut read = StreamOffset(1);
+            for round in 1..20 + rounds {
+                read = read + if round < 20 { 1_000_000 } else { 100_000 };
+                window.announce(read, read, false);
+                let edge = window.edge();
+                let now = Instant::from_millis(10 * round);
+                window.on_read(now, read, read, TEN_MS, None);
+                window.announce(read, read, false);
+                assert!(window.edge() >= edge, "what was promised stays promised");
+            }
+            (window.buffer(), window.largest_buffer())
+        };
+        let (fast, less) = (2_000_000 + SPARE, 200_000 + SPARE);
+        assert_eq!(slow(8, Some(LEAST)), (fast, fast));
+        assert_eq!(slow(40, Some(LEAST)), (less, fast));
+        assert_eq!(slow(40, Some(500_000)), (500_000, fast));
+        assert_eq!(slow(40, Some(8 << 20)).0, 4 << 20, "no more than the cap");
+        assert_eq!(slow(40, None), (fast, fast));
+    }
+
+    /// 1 MB in each millisecond. A path of 100 us needs a tenth of what one of 1 ms does, and one of
+    /// 1 us has no queue that is worth a window.
+    #[test]
+    fn a_buffer_that_may_shrink_knows_paths_shorter_than_a_millisecond() {
+        let buffer = |round_trip: u64, shortest: Option<u64>| {
+            let mut window =
+                ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO).shrinking_to(Some(1));
+            let round_trip = RoundTrip::Measured(Duration::from_micros(round_trip));
+            let shortest = shortest.map(Duration::from_micros);
+            for ms in 1..40 {
+                let read = StreamOffset(1 + ms * 1_000_000);
+                window.on_read(Instant::from_millis(ms), read, read, round_trip, shortest);
+            }
+            window.buffer() - SPARE
+        };
+        assert_eq!(buffer(1_000, None), 2_000_000);
+        assert_eq!(buffer(100, None), 200_000);
+        assert_eq!(buffer(100, Some(100)), 200_000);
+        assert_eq!(buffer(1_000, Some(1)), 2_000 * QUEUED_ROUNDS as usize);
+    }
+
+    /// Bytes above a hole take their room for as long as a pace does.
+    #[test]
+    fn a_buffer_that_may_shrink_makes_room_for_what_waits_above_a_hole() {
+        let mut window = ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO).shrinking_to(Some(1));
+        let mut at = |round: u64, blocked: u64| {
+            let (now, read) = (
+                Instant::from_millis(10 * round),
+                StreamOffset(1 + round * 10_000),
+            );
+            if blocked > 0 {
+                window.on_blocked(now, blocked);
+            }
+            window.on_read(now, read, read, TEN_MS, None);
+            window.buffer()
+        };
+        let calm = 20_000 + SPARE;
+        for round in 1..20 {
+            at(round, 0);
+        }
+        assert_eq!(at(20, 0), calm);
+        assert_eq!(at(21, 500_000), calm + 500_000);
+        assert_eq!(at(30, 0), calm + 500_000);
+        for round in 31..60 {
+            at(round, 0);
+        }
+        assert_eq!(at(60, 0), calm);
     }
 
     #[test]

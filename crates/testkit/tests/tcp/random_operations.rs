@@ -69,7 +69,11 @@ fn config() -> impl Strategy<Value = Config> {
         ],
         0..Algorithm::ALL.len(),
         any::<[bool; 5]>(),
-        (2_000_usize..300_000, 2_000_usize..300_000),
+        (
+            2_000_usize..300_000,
+            2_000_usize..300_000,
+            prop::option::of(0_usize..50_000),
+        ),
         prop_oneof![Just(None), (0_u64..2000, 1_usize..64).prop_map(Some)],
     )
         .prop_map(
@@ -88,6 +92,7 @@ fn config() -> impl Strategy<Value = Config> {
                 ecn,
                 nagle,
                 receive_buffer: buffers.0,
+                least_receive_buffer: buffers.2,
                 send_buffer: buffers.1,
                 // A reset that is lost leaves an idle peer behind: it finds out by asking.
                 keep_alive: Some(KeepAlive {

@@ -101,6 +101,7 @@ fn bad_paths() {
             } else {
                 Audits::Never
             },
+            least_receive_buffer: random.chance(0.3).then(|| random.below(1 << 16) as usize),
             ..Config::default()
         };
         let (forward, backward) = (model(&mut random), model(&mut random));

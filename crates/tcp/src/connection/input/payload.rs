@@ -77,7 +77,7 @@ impl Connection {
                 self.acking.on_out_of_order(start.max(before));
                 self.receiver
                     .window
-                    .on_blocked(self.receiver.reassembly.blocked());
+                    .on_blocked(now, self.receiver.reassembly.blocked());
                 SegmentOrder::OutOfOrder
             }
             Arrival::Duplicate(range) => {
