@@ -375,7 +375,8 @@ impl Connection {
     }
 
     /// Where a duplicate segment starts, and what it acknowledges. It must start at most the
-    /// largest receive buffer below RCV.NXT, and its acknowledgement must be acceptable (RFC 5961 §5.2).
+    /// largest receive buffer below RCV.NXT, and its acknowledgement must be acceptable (RFC 5961
+    /// §5.2).
     fn recent_repetition(&self, segment: &Segment<'_>) -> Option<(StreamOffset, StreamOffset)> {
         let header = &segment.header;
         let rcv_nxt = self.rcv_nxt();

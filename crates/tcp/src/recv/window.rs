@@ -243,8 +243,8 @@ impl ReceiveWindow {
             && offered - current >= (self.buffer as u64 / 2).min(2 * self.step())
     }
 
-    /// Takes `target` bytes and some segments for what a round trip of `round` asks for. A buffer that
-    /// may shrink takes what one of `path` asks for, where that is shorter.
+    /// Takes `target` bytes and some segments for what a round trip of `round` asks for. A buffer
+    /// that may shrink takes what one of `path` asks for, where that is shorter.
     fn aim_at(&mut self, now: Instant, target: u128, round: Nanos, path: Nanos) {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.target = target.saturating_add(SPARE);
@@ -434,8 +434,8 @@ mod tests {
         assert_eq!(slow(40, None), (fast, fast));
     }
 
-    /// 1 MB in each millisecond. A path of 100 us needs a tenth of what one of 1 ms does, and one of
-    /// 1 us has no queue that is worth a window.
+    /// 1 MB in each millisecond. A path of 100 us needs a tenth of what one of 1 ms does. Queues on
+    /// a path of 1 us get room for 20 us.
     #[test]
     fn a_buffer_that_may_shrink_knows_paths_shorter_than_a_millisecond() {
         let buffer = |round_trip: u64, shortest: Option<u64>| {
