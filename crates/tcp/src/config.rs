@@ -54,11 +54,13 @@ pub struct Config {
     /// Default 6 MiB.
     pub receive_buffer: usize,
     /// Receive buffer to begin with, bytes. Default 64 KiB; as large as the cap, the window never
-    /// changes.
+    /// changes (without `least_receive_buffer`).
     pub initial_receive_buffer: usize,
-    /// Let the receive buffer shrink, too: it follows what the application took in the last round
-    /// trips, but stays at so many bytes at least. Less is then lost when a process dies: what is
-    /// on its way and what waits to be read. Default: none, the buffer only grows.
+    /// The receive buffer shrinks, too, down to so many bytes: it is twice what the application
+    /// took in one of the last 16 round trips and 16 segments, and has room for what waits above a
+    /// hole. `receive_buffer` stays the cap. A process that dies loses what is on its way to it and
+    /// what waits to be read; a smaller buffer makes that less. Default: none, the buffer only
+    /// grows.
     pub least_receive_buffer: Option<usize>,
     /// Cap of the send buffer, bytes: how much may be written ahead of acknowledgement. Default 6
     /// MiB.

@@ -237,34 +237,44 @@ fn a_side_that_is_killed_and_comes_back_from_elsewhere_goes_on() {
     killed_again_and_again(size, kills, true, Protection::encrypted());
 }
 
-/// As fast as loopback is: what is on its way is what the receive window lets be. The median, since
-/// a machine that is busy elsewhere may make a path look long.
+/// At the speed of loopback. The receive window limits what is on its way. The median, because a
+/// processor that is busy with something else makes the path look long.
 #[test]
 fn a_kill_at_full_speed_costs_a_mebibyte_at_most() {
     let (size, transfers) = if is_long() {
         (256 * MIB, 40)
     } else {
-        (48 * MIB, 5)
+        (48 * MIB, 7)
     };
     let (_source, path, content) = source(size);
-    let mut costs: Vec<u64> = (0..transfers)
-        .map(|transfer| {
-            let mut inbox = Inbox::start(Protection::Clear);
-            let sending = sender(&path, inbox.address, &["--retry", "60s", "--timeout", "4s"]);
-            let point = size / 8 + noise(transfer, 8)[0] as u64 * size / 512;
-            while inbox.part() < point {
-                assert!(!inbox.file().exists(), "it was over before it was killed");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            inbox.kill_and_restart();
-            let ended = sending.wait();
-            assert_eq!(ended.code, Some(0), "{ended:?}");
-            assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
-            let cost = ended.json()["carried_bytes"].as_u64().unwrap() - size;
-            eprintln!("transfer {transfer}: {cost} bytes twice");
-            cost
-        })
-        .collect();
+    let mut costs = Vec::new();
+    let mut points = 0..4 * transfers;
+    while costs.len() < transfers as usize {
+        let draw = points
+            .next()
+            .expect("most transfers end before they are killed");
+        let point = size / 8 + noise(draw, 8)[0] as u64 * size / 1024;
+        let mut inbox = Inbox::start(Protection::Clear);
+        let sending = sender(&path, inbox.address, &["--retry", "60s", "--timeout", "4s"]);
+        while inbox.part() < point && !inbox.file().exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        inbox.running = None;
+        let was_over = inbox.file().exists();
+        inbox.run();
+        let ended = sending.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
+        let carried = ended.json()["carried_bytes"].as_u64().unwrap();
+        if was_over {
+            eprintln!("the transfer was over before it was killed");
+            continue;
+        }
+        assert!(carried >= size, "{carried} bytes carried");
+        let cost = carried - size;
+        eprintln!("transfer {draw}: {cost} bytes twice");
+        costs.push(cost);
+    }
     costs.sort_unstable();
     assert!(costs[costs.len() / 2] <= MIB, "{costs:?}");
 }

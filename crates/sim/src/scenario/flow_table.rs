@@ -326,6 +326,12 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     }
     let windows = [("autotuned", false), ("fixed", true)];
     if table.choice("receive_window", &windows)? == Some(true) {
+        if config.least_receive_buffer.is_some() {
+            return Err(table.fail(
+                "receive_window",
+                "a fixed one does not shrink; leave least_receive_buffer out",
+            ));
+        }
         config.initial_receive_buffer = config.receive_buffer;
     }
     let pacings = [("on", WindowPacing::On), ("off", WindowPacing::Off)];

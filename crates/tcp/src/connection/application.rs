@@ -173,11 +173,7 @@ impl Connection {
     fn on_read(&mut self, now: Instant) {
         let round_trip = self.peer_segments.round_trip.estimate(self.rtt.smoothed());
         let (read, next) = (self.receiver.reassembly.read_position(), self.rcv_nxt());
-        let shortest = self.peer_segments.round_trip.shortest();
-        if self
-            .receiver
-            .window
-            .on_read(now, read, next, round_trip, shortest)
+        if self.receiver.window.on_read(now, read, next, round_trip)
             && self.state.may_receive_data()
         {
             self.acking.request(AckReason::Window);

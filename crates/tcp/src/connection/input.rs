@@ -313,8 +313,8 @@ impl Connection {
     /// acknowledgement arrives. Duplicates that acknowledge nothing new are still dropped: they
     /// would count as duplicate acknowledgements.
     ///
-    /// A blind attacker may also use sequence numbers up to a receive buffer below the window. The
-    /// acknowledgement must still be of data in flight (RFC 5961 §5.2).
+    /// A blind attacker may also use sequence numbers up to the largest receive buffer below the
+    /// window. The acknowledgement must still be of data in flight (RFC 5961 §5.2).
     fn acknowledged_by_duplicate(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
         let header = &segment.header;
         let special = header.flags.syn() || header.flags.rst();

@@ -165,12 +165,6 @@ impl ReceiverRoundTrip {
         self.window = Some((arrived, edge.max(next + 1)));
     }
 
-    /// The shortest one that is known of, with empty queues.
-    pub(crate) fn shortest(&self) -> Option<Duration> {
-        let stated = self.stated.map(|stated| stated.shortest);
-        stated.or(self.handshake)
-    }
-
     /// The best estimate. `sending` is the smoothed round trip of what this side sends, where it
     /// sends.
     pub(crate) fn estimate(&self, sending: Option<Duration>) -> RoundTrip {

@@ -1,13 +1,13 @@
-//! The window this side offers: autotuned, never shrinking, never silly.
+//! The window this side offers: autotuned, never silly. Its right edge never goes back.
 //!
 //! RFC 9293 §3.8.6.2.2 (receiver's silly-window avoidance), RFC 7323 §2 (scaling). Autotuning is
 //! dynamic right-sizing: the buffer grows to twice what the application took in the last round
-//! trip, so that a sender may double its rate each round trip, and no further than the cap. It
-//! shrinks only where the configuration says so.
+//! trip, so that a sender may double its rate each round trip, and no further than the cap. The
+//! buffer shrinks only where the configuration says so.
 
 use core::time::Duration;
 
-use tack_base::filter::WindowedMax;
+use tack_base::filter::{WindowedMax, WindowedMin};
 use tack_base::time::Nanos;
 use tack_base::{Instant, StreamOffset};
 
@@ -23,10 +23,6 @@ const UNMEASURED_ROUND: Nanos = Nanos(20_000_000);
 /// A buffer that may shrink holds what the most demanding of so many round trips asked for.
 const ROUNDS_TO_SHRINK: u64 = 16;
 
-/// A buffer that may shrink makes room for queues on the path up to so many of its shortest round
-/// trips. A radio that aggregates needs some.
-const QUEUED_ROUNDS: u64 = 20;
-
 /// How much is known of the round trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RoundTrip {
@@ -41,8 +37,14 @@ pub(crate) enum RoundTrip {
 struct Needs {
     /// The buffer does not get smaller, bytes.
     least: usize,
-    /// What the last round trips asked for, bytes.
+    /// What the last round trips asked for, bytes, by their number.
     asked: WindowedMax<usize>,
+    /// The shortest of the last round trips.
+    shortest: WindowedMin<Nanos>,
+    /// Round trips judged.
+    rounds: u64,
+    /// What the application's pace in the last one asks for, bytes.
+    pace: usize,
 }
 
 /// The receive window. Positions are sequence positions.
@@ -90,9 +92,16 @@ impl ReceiveWindow {
 
     /// The buffer may shrink, down to `least` bytes.
     pub(crate) fn shrinking_to(mut self, least: Option<usize>) -> Self {
-        self.needs = least.map(|least| Needs {
-            least,
-            asked: WindowedMax::new(0),
+        self.needs = least.map(|least| {
+            let mut asked = WindowedMax::new(ROUNDS_TO_SHRINK);
+            asked.reset(0, self.buffer);
+            Needs {
+                least,
+                asked,
+                shortest: WindowedMin::new(ROUNDS_TO_SHRINK),
+                rounds: 0,
+                pace: 0,
+            }
         });
         self
     }
@@ -104,6 +113,7 @@ impl ReceiveWindow {
 
     /// From now on the buffer does not outgrow `cap`, bytes. What was promised stays promised.
     pub(crate) fn set_cap(&mut self, cap: usize) {
+        self.largest = self.largest_buffer();
         self.cap = cap.max(1);
         self.buffer = self.buffer.min(self.cap);
     }
@@ -139,6 +149,13 @@ impl ReceiveWindow {
     /// The largest buffer that was ever in use, bytes.
     pub(crate) fn largest_buffer(&self) -> usize {
         self.largest.max(self.buffer)
+    }
+
+    /// How much may wait to be read or be on its way while the application has read up to `read`,
+    /// bytes: the buffer, or more where it shrank since that was promised.
+    #[inline]
+    pub(crate) fn room(&self, read: StreamOffset) -> u64 {
+        self.edge.saturating_since(read).max(self.buffer as u64)
     }
 
     /// The window field for a segment that leaves now, and the promise it makes. `syn` fields are
@@ -193,12 +210,13 @@ impl ReceiveWindow {
     /// So many bytes wait above a hole. They take room that the application's pace does not show,
     /// as it cannot read them: without more, the sender would stand still whenever a loss takes a
     /// round trip to repair.
-    pub(crate) fn on_blocked(&mut self, now: Instant, blocked: u64) {
+    pub(crate) fn on_blocked(&mut self, blocked: u64) {
         let blocked = usize::try_from(blocked).unwrap_or(usize::MAX);
-        let wanted = blocked.saturating_add(self.target).min(self.cap);
+        let pace = self.needs.as_ref().map_or(self.target, |needs| needs.pace);
+        let wanted = blocked.saturating_add(pace).min(self.cap);
         self.buffer = self.buffer.max(wanted);
         if let Some(needs) = &mut self.needs {
-            needs.asked.update(now.as_nanos(), wanted);
+            needs.asked.update(needs.rounds, wanted);
         }
     }
 
@@ -210,15 +228,13 @@ impl ReceiveWindow {
         read: StreamOffset,
         next: StreamOffset,
         round_trip: RoundTrip,
-        shortest: Option<Duration>,
     ) -> bool {
         let elapsed = now.nanos_since(self.round_start);
         let (round, judged) = match round_trip {
             RoundTrip::Measured(round) => (round.into(), round.into()),
             RoundTrip::Initial(round) => (round.into(), UNMEASURED_ROUND.max(round.into())),
         };
-        let shortest = shortest.map_or(Nanos(u64::MAX), Nanos::from);
-        let path = judged.min(Nanos(shortest.0.saturating_mul(QUEUED_ROUNDS)));
+        let path = judged;
         let (round, judged) = (SHORTEST_ROUND.max(round), SHORTEST_ROUND.max(judged));
         if elapsed >= round {
             let taken = read - self.round_read;
@@ -226,7 +242,7 @@ impl ReceiveWindow {
             let rounds = elapsed.0 / round.0;
             let share = judged.0 / round.0;
             let target = 2 * u128::from(taken) * u128::from(share) / u128::from(rounds);
-            self.aim_at(now, target, round * share, path);
+            self.aim_at(target, round * share, path);
             self.round_start = now;
             self.round_read = read;
         } else if judged > self.target_round + self.target_round / 8 && self.target > 0 {
@@ -235,7 +251,7 @@ impl ReceiveWindow {
             // meanwhile.
             let grown = (self.target.saturating_sub(SPARE) as u128) * u128::from(judged.0)
                 / u128::from(self.target_round.0.max(1));
-            self.aim_at(now, grown, judged, path);
+            self.aim_at(grown, judged, path);
         }
         let current = self.edge.saturating_since(next);
         let offered = self.wanted_edge(read).saturating_since(next);
@@ -245,7 +261,7 @@ impl ReceiveWindow {
 
     /// Takes `target` bytes and some segments for what a round trip of `round` asks for. A buffer
     /// that may shrink takes what one of `path` asks for, where that is shorter.
-    fn aim_at(&mut self, now: Instant, target: u128, round: Nanos, path: Nanos) {
+    fn aim_at(&mut self, target: u128, round: Nanos, path: Nanos) {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.target = target.saturating_add(SPARE);
         self.target_round = round;
@@ -254,12 +270,19 @@ impl ReceiveWindow {
             return;
         };
         self.largest = self.largest.max(self.buffer);
-        needs.asked.set_window(ROUNDS_TO_SHRINK * round.0);
-        let path = path.0.min(round.0);
-        let wanted = target as u128 * u128::from(path) / u128::from(round.0.max(1));
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let wanted = wanted.saturating_add(SPARE);
-        let asked = needs.asked.update(now.as_nanos(), wanted);
+        needs.rounds += 1;
+        // On a path shorter than a millisecond a round trip is long when a processor was busy: that
+        // asks for nothing.
+        let shortest = needs.shortest.update(needs.rounds, path);
+        let path = if shortest < SHORTEST_ROUND {
+            shortest.0
+        } else {
+            path.min(round).0
+        };
+        let pace = target as u128 * u128::from(path) / u128::from(round.0.max(1));
+        let pace = usize::try_from(pace).unwrap_or(usize::MAX);
+        needs.pace = pace.saturating_add(SPARE);
+        let asked = needs.asked.update(needs.rounds, needs.pace);
         self.buffer = asked.max(needs.least).min(self.cap);
     }
 }
@@ -302,21 +325,14 @@ mod tests {
             0
         );
         assert!(
-            !window.on_read(
-                Instant::ZERO,
-                StreamOffset(100),
-                StreamOffset(full),
-                TEN_MS,
-                None
-            ),
+            !window.on_read(Instant::ZERO, StreamOffset(100), StreamOffset(full), TEN_MS),
             "a silly window stays closed"
         );
         assert!(window.on_read(
             Instant::ZERO,
             StreamOffset(4000),
             StreamOffset(full),
-            TEN_MS,
-            None
+            TEN_MS
         ));
     }
 
@@ -349,7 +365,6 @@ mod tests {
                 StreamOffset(read),
                 StreamOffset(read),
                 TEN_MS,
-                None,
             );
         }
         assert_eq!(window.buffer(), 1 << 20);
@@ -368,7 +383,6 @@ mod tests {
                     StreamOffset(read),
                     StreamOffset(read),
                     round_trip,
-                    None,
                 );
             }
             window.buffer()
@@ -391,7 +405,6 @@ mod tests {
                 StreamOffset(read),
                 StreamOffset(read),
                 measured,
-                None,
             );
             window.buffer()
         };
@@ -420,7 +433,7 @@ mod tests {
                 window.announce(read, read, false);
                 let edge = window.edge();
                 let now = Instant::from_millis(10 * round);
-                window.on_read(now, read, read, TEN_MS, None);
+                window.on_read(now, read, read, TEN_MS);
                 window.announce(read, read, false);
                 assert!(window.edge() >= edge, "what was promised stays promised");
             }
@@ -434,53 +447,53 @@ mod tests {
         assert_eq!(slow(40, None), (fast, fast));
     }
 
-    /// 1 MB in each millisecond. A path of 100 us needs a tenth of what one of 1 ms does. Queues on
-    /// a path of 1 us get room for 20 us.
+    /// 1 MB in each millisecond: a path of 100 us needs a tenth of what one of 1 ms does.
     #[test]
     fn a_buffer_that_may_shrink_knows_paths_shorter_than_a_millisecond() {
-        let buffer = |round_trip: u64, shortest: Option<u64>| {
+        let buffer = |micros: u64, blocked: u64| {
             let mut window =
                 ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO).shrinking_to(Some(1));
-            let round_trip = RoundTrip::Measured(Duration::from_micros(round_trip));
-            let shortest = shortest.map(Duration::from_micros);
+            let round_trip = RoundTrip::Measured(Duration::from_micros(micros));
             for ms in 1..40 {
                 let read = StreamOffset(1 + ms * 1_000_000);
-                window.on_read(Instant::from_millis(ms), read, read, round_trip, shortest);
+                window.on_read(Instant::from_millis(ms), read, read, round_trip);
             }
+            // A statement that says more than the path's own.
+            let late = RoundTrip::Measured(Duration::from_micros(20 * micros));
+            let read = StreamOffset(1 + 40 * 1_000_000);
+            window.on_read(Instant::from_millis(40), read, read, late);
+            window.on_blocked(blocked);
             window.buffer() - SPARE
         };
-        assert_eq!(buffer(1_000, None), 2_000_000);
-        assert_eq!(buffer(100, None), 200_000);
-        assert_eq!(buffer(100, Some(100)), 200_000);
-        assert_eq!(buffer(1_000, Some(1)), 2_000 * QUEUED_ROUNDS as usize);
+        assert_eq!(buffer(100, 0), 200_000);
+        assert_eq!(buffer(100, 100_000), 300_000, "above a hole, too");
     }
 
-    /// Bytes above a hole take their room for as long as a pace does.
+    /// Bytes above a hole take their room for as long as a pace does, and so does the buffer at the
+    /// beginning. A pause is one round trip, however long it is.
     #[test]
-    fn a_buffer_that_may_shrink_makes_room_for_what_waits_above_a_hole() {
+    fn a_buffer_that_may_shrink_remembers_sixteen_round_trips() {
         let mut window = ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO).shrinking_to(Some(1));
-        let mut at = |round: u64, blocked: u64| {
-            let (now, read) = (
-                Instant::from_millis(10 * round),
-                StreamOffset(1 + round * 10_000),
-            );
+        let mut at = |ms: u64, blocked: u64| {
+            let read = StreamOffset(1 + ms * 1_000);
             if blocked > 0 {
-                window.on_blocked(now, blocked);
+                window.on_blocked(blocked);
             }
-            window.on_read(now, read, read, TEN_MS, None);
+            window.on_read(Instant::from_millis(ms), read, read, TEN_MS);
             window.buffer()
         };
         let calm = 20_000 + SPARE;
+        assert_eq!(at(10, 0), 64 << 10);
+        for round in 2..20 {
+            at(10 * round, 0);
+        }
+        assert_eq!(at(200, 0), calm);
+        assert_eq!(at(210, 500_000), calm + 500_000);
+        assert_eq!(at(10_000, 0), calm + 500_000);
         for round in 1..20 {
-            at(round, 0);
+            at(10_000 + 10 * round, 0);
         }
-        assert_eq!(at(20, 0), calm);
-        assert_eq!(at(21, 500_000), calm + 500_000);
-        assert_eq!(at(30, 0), calm + 500_000);
-        for round in 31..60 {
-            at(round, 0);
-        }
-        assert_eq!(at(60, 0), calm);
+        assert_eq!(at(10_200, 0), calm);
     }
 
     #[test]

@@ -360,6 +360,16 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "",
         ),
         (
+            "[[flow]]\nreceive_buffer = '64KiB'\nleast_receive_buffer = '65KiB'\n",
+            "flow.0.least_receive_buffer: must be at most receive_buffer",
+            "",
+        ),
+        (
+            "[[flow]]\nleast_receive_buffer = '64KiB'\nreceive_window = 'fixed'\n",
+            "flow.0.receive_window: a fixed one does not shrink; leave least_receive_buffer out",
+            "",
+        ),
+        (
             "[[flow]]\napp = 'duplex'\n",
             "flow.0.app: duplex needs bytes",
             "",

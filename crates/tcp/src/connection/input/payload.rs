@@ -77,7 +77,7 @@ impl Connection {
                 self.acking.on_out_of_order(start.max(before));
                 self.receiver
                     .window
-                    .on_blocked(now, self.receiver.reassembly.blocked());
+                    .on_blocked(self.receiver.reassembly.blocked());
                 SegmentOrder::OutOfOrder
             }
             Arrival::Duplicate(range) => {
@@ -148,7 +148,10 @@ impl Connection {
                 .window
                 .edge()
                 .saturating_since(self.receiver.highest()),
-            window: self.receiver.window.buffer() as u64,
+            window: self
+                .receiver
+                .window
+                .room(self.receiver.reassembly.read_position()),
             ce_changed: false,
             stamp: match segment.header.options.tack {
                 Some(TackOption::Data(stamp)) => Some(stamp),
