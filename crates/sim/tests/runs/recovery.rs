@@ -115,9 +115,8 @@ fn mass_loss_is_told_without_a_timeout() {
     let paths = if is_long() { &paths[..] } else { &paths[2..] };
     paths.par_iter().for_each(|(queue, controller)| {
         let flow = |ack: &str| {
-            let end = if is_long() { 10 } else { 6 };
             let text = format!(
-                "duration = '{end}s'\n[wired]\nrate = '1Gbps'\ndelay = '100ms'\nqueue = '{queue}'\n\
+                "duration = '10s'\n[wired]\nrate = '1Gbps'\ndelay = '100ms'\nqueue = '{queue}'\n\
                  [[flow]]\ncongestion = '{controller}'\nack = '{ack}'\nreceive_buffer = '64MiB'\nsend_buffer = '64MiB'\n"
             );
             let scenario =
