@@ -429,7 +429,7 @@ mod tests {
                 ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO).shrinking_to(least);
             let mut read = StreamOffset(1);
             for round in 1..20 + rounds {
-                read = read + if round < 20 { 1_000_000 } else { 100_000 };
+                read += if round < 20 { 1_000_000 } else { 100_000 };
                 window.announce(read, read, false);
                 let edge = window.edge();
                 let now = Instant::from_millis(10 * round);
