@@ -259,8 +259,10 @@ impl ReceiveWindow {
             && offered - current >= (self.buffer as u64 / 2).min(2 * self.step())
     }
 
-    /// Takes `target` bytes and some segments for what a round trip of `round` asks for. A buffer
-    /// that may shrink takes what one of `path` asks for, where that is shorter.
+    /// Takes `target` bytes and some segments for what a round trip of `round` asks for, which is a
+    /// millisecond or longer. Where the path's own round trips, such as `path`, are shorter, a buffer
+    /// that may shrink takes what the shortest of them asks for: the others are long because a
+    /// processor was busy.
     fn aim_at(&mut self, target: u128, round: Nanos, path: Nanos) {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.target = target.saturating_add(SPARE);
@@ -271,17 +273,15 @@ impl ReceiveWindow {
         };
         self.largest = self.largest.max(self.buffer);
         needs.rounds += 1;
-        // On a path shorter than a millisecond a round trip is long when a processor was busy: that
-        // asks for nothing.
         let shortest = needs.shortest.update(needs.rounds, path);
-        let path = if shortest < SHORTEST_ROUND {
-            shortest.0
+        needs.pace = if shortest < SHORTEST_ROUND {
+            let share = target as u128 * u128::from(shortest.0) / u128::from(round.0);
+            usize::try_from(share)
+                .unwrap_or(usize::MAX)
+                .saturating_add(SPARE)
         } else {
-            path.min(round).0
+            self.target
         };
-        let pace = target as u128 * u128::from(path) / u128::from(round.0.max(1));
-        let pace = usize::try_from(pace).unwrap_or(usize::MAX);
-        needs.pace = pace.saturating_add(SPARE);
         let asked = needs.asked.update(needs.rounds, needs.pace);
         self.buffer = asked.max(needs.least).min(self.cap);
     }
