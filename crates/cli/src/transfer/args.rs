@@ -59,8 +59,8 @@ impl TransportArgs {
 }
 
 /// Least receive buffer of a transfer, bytes. A receiver that dies loses what the window allows to
-/// be in flight or unread. Measured over loopback at 6 Gbit/s: the sender repeats 0.5 to 0.7 MB after
-/// a kill, and 4.6 MB with a buffer that only grows. A transfer takes a tenth longer
+/// be in flight or unread. Measured over loopback at 6 Gbit/s: the sender repeats 0.5 to 0.7 MB
+/// after a kill, and 4.6 MB with a buffer that only grows. A transfer takes a tenth longer
 /// (docs/validation/transfer.md).
 const LEAST_RECEIVE_BUFFER: usize = 384 << 10;
 
