@@ -44,8 +44,9 @@ fn each_controller_fills_a_clean_link() {
 }
 
 /// A receive buffer that follows the pace, as transfers of files have it, costs little goodput:
-/// over radios, over a large product of bandwidth and delay, over losses, and in queues that another
-/// flow fills. With a least buffer of 4 KiB the path's needs alone decide; that may cost a tenth.
+/// over radios, over a large product of bandwidth and delay, over losses, and in queues that
+/// another flow fills. With a least buffer of 4 KiB the path's needs alone decide; that may cost a
+/// tenth.
 #[test]
 fn a_buffer_that_shrinks_costs_little_goodput() {
     let far = "[wired]\nrate = '1Gbps'\ndelay = '25ms'\nqueue = '4000p'\n";

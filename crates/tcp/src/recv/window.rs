@@ -259,10 +259,10 @@ impl ReceiveWindow {
             && offered - current >= (self.buffer as u64 / 2).min(2 * self.step())
     }
 
-    /// Takes `target` bytes and some segments for what a round trip of `round` asks for, which is a
-    /// millisecond or longer. Where the path's own round trips, such as `path`, are shorter, a
-    /// buffer that may shrink takes what the shortest of them asks for: the others are long because a
-    /// processor was busy.
+    /// Takes `target` bytes and some segments for what a round trip of `round` asks for, which is
+    /// a millisecond or longer. Where the path's own round trips, such as `path`, are shorter, a
+    /// buffer that may shrink takes what the shortest of them asks for: the others are long
+    /// because a processor was busy.
     fn aim_at(&mut self, target: u128, round: Nanos, path: Nanos) {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.target = target.saturating_add(SPARE);
