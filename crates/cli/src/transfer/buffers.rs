@@ -22,8 +22,11 @@ use super::starts::Starts;
 pub(crate) const BUFFER: usize = HEAD + MAX_DATA;
 /// What lies before a buffer, so that the content of its first frame begins a page.
 const LEAD: usize = PAGE - HEAD;
-/// Buffers of one transfer: one being filled, one being emptied, two between them.
-const BUFFERS: usize = 4;
+/// Buffers of a sender: one being filled, one being emptied, two between them.
+pub(crate) const OUTGOING: usize = 4;
+/// Buffers of a receiver: one being filled, one being emptied. What they hold is lost when it is
+/// killed, and so is what the receive window lets be under way; together that is less than a MiB.
+pub(crate) const INCOMING: usize = 2;
 /// A data frame shorter than this waits for the next buffer instead of filling up the rest of one.
 const LEAST_CHUNK: usize = 16 << 10;
 
@@ -69,10 +72,10 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    pub(crate) fn new() -> Self {
-        let (full_in, full_out) = mpsc::channel(BUFFERS);
-        let (spent_in, spent_out) = mpsc::channel(BUFFERS);
-        for _ in 0..BUFFERS {
+    pub(crate) fn new(buffers: usize) -> Self {
+        let (full_in, full_out) = mpsc::channel(buffers);
+        let (spent_in, spent_out) = mpsc::channel(buffers);
+        for _ in 0..buffers {
             // The channel holds exactly as many as there are, so this never fails.
             let _ = spent_in.try_send(Buffer::new());
         }
@@ -400,7 +403,7 @@ mod tests {
     /// waits: bytes, and where the first content of each buffer lies in its page.
     async fn fed(pieces: &[&[u8]]) -> Vec<(Vec<u8>, usize)> {
         let (mut near, far) = tokio::io::duplex(1 << 20);
-        let mut ring = Ring::new();
+        let mut ring = Ring::new(INCOMING);
         let feeding = feed(far, ring.full_in, ring.spent_out, HEARTBEAT, |_| ());
         let writing = async {
             for piece in pieces {
@@ -539,7 +542,7 @@ mod tests {
     async fn no_more_is_read_than_the_buffers_hold() {
         const PIPE: usize = 1000;
         let (mut near, far) = tokio::io::duplex(PIPE);
-        let ring = Ring::new();
+        let ring = Ring::new(INCOMING);
         let feeding = feed(far, ring.full_in, ring.spent_out, HEARTBEAT, |_| ());
         let (_, stream) = stream_of(&[(true, MAX_DATA), (false, 1), (true, 1)].repeat(10));
         let mut written = 0;
@@ -551,6 +554,6 @@ mod tests {
         // Nobody takes what is handed over.
         let both = async { tokio::join!(feeding, writing) };
         assert!(tokio::time::timeout(HEARTBEAT / 2, both).await.is_err());
-        assert!(written <= BUFFERS * BUFFER + PIPE, "{written}");
+        assert!(written <= INCOMING * BUFFER + PIPE, "{written}");
     }
 }

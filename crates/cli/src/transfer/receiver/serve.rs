@@ -15,7 +15,7 @@ use super::receive::receive;
 use super::receive_error::ReceiveError;
 use super::session::Session;
 use super::store::Store;
-use crate::transfer::buffers::{HEARTBEAT, Incoming, Ring, feed};
+use crate::transfer::buffers::{HEARTBEAT, INCOMING, Incoming, Ring, feed};
 use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
@@ -84,7 +84,7 @@ where
     W: Writer,
 {
     let began = Instant::now();
-    let ring = Ring::new();
+    let ring = Ring::new(INCOMING);
     let (reply_in, mut replies) = mpsc::unbounded_channel();
     let holder = Holder::new(writer.peer_key());
     let report = Report::new(service.listing);

@@ -14,7 +14,7 @@ use super::extras::Extra;
 use super::options::{Options, Source};
 use super::progress::Progress;
 use super::walk::send_all;
-use crate::transfer::buffers::{HEARTBEAT, Outgoing, Ring, drain, silent};
+use crate::transfer::buffers::{HEARTBEAT, OUTGOING, Outgoing, Ring, drain, silent};
 use crate::transfer::channel::Writer;
 use crate::transfer::names::printable;
 use crate::transfer::protocol::{
@@ -158,7 +158,7 @@ where
         }
     };
 
-    let ring = Ring::new();
+    let ring = Ring::new(OUTGOING);
     let thread = {
         let (confirmations, progress) = (Arc::clone(confirmations), progress.clone());
         let mut out = Outgoing::new(ring.full_in, ring.spent_out);
