@@ -59,9 +59,9 @@ impl TransportArgs {
 }
 
 /// Least receive buffer of a transfer, bytes. A receiver that dies loses what the window allows to
-/// be in flight or unread. Measured over loopback at 6 Gbit/s: the sender repeats 0.5 to 0.7 MB
-/// after a kill, and 4.6 MB with a buffer that only grows. A transfer takes a tenth longer
-/// (docs/validation/transfer.md).
+/// be in flight or unread, besides two buffers of 256 KiB. Measured over loopback at 6 Gbit/s: the
+/// sender repeats 0.5 MB after a kill, and 4.6 MB with a buffer that only grows and four buffers. A
+/// transfer takes a sixth longer (docs/validation/transfer.md).
 const LEAST_RECEIVE_BUFFER: usize = 384 << 10;
 
 /// Payload of a segment in an Ethernet jumbo frame of 9,000 bytes, over UDP and IPv4. Paths that
