@@ -8,6 +8,7 @@ use clap::Args;
 use tack::{AckKind, Algorithm, Config};
 use tack_base::Rate;
 
+use super::buffers::{BUFFER, INCOMING};
 use super::protocol::Taken;
 use super::receiver::existing::Existing;
 use crate::address::{Address, Reach, ReachArgs};
@@ -63,6 +64,10 @@ impl TransportArgs {
 /// sender repeats 0.5 MB after a kill, and 4.6 MB with a buffer that only grows and four buffers. A
 /// transfer takes a sixth longer (docs/validation/transfer.md).
 const LEAST_RECEIVE_BUFFER: usize = 384 << 10;
+const _: () = assert!(
+    LEAST_RECEIVE_BUFFER + INCOMING * BUFFER < 1 << 20,
+    "a kill costs less than a MiB"
+);
 
 /// Payload of a segment in an Ethernet jumbo frame of 9,000 bytes, over UDP and IPv4. Paths that
 /// carry it (loopback, some wired networks) cost a quarter less processor time than with 1,500
@@ -80,7 +85,7 @@ pub(crate) struct SendArgs {
     #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
     /// Without a receiver: address to listen on, or a port of 127.0.0.1; port 0 picks a free port
-    /// [default: port 7777 of all IPv4 addresses]
+    /// [default: port 7777 of all addresses, IPv6 and IPv4]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<Address>,
     /// Name at the receiver, for one file or folder; required for standard input
@@ -225,7 +230,7 @@ pub(crate) struct RecvArgs {
     #[command(flatten)]
     pub(crate) observe: ObserveArgs,
     /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777
-    /// of all IPv4 addresses, and with --insecure of 127.0.0.1]
+    /// of all addresses, IPv6 and IPv4, and with --insecure of 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<Address>,
     /// Directory for received files; created if it does not exist

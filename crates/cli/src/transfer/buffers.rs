@@ -25,7 +25,8 @@ const LEAD: usize = PAGE - HEAD;
 /// Buffers of a sender: one being filled, one being emptied, two between them.
 pub(crate) const OUTGOING: usize = 4;
 /// Buffers of a receiver: one being filled, one being emptied. What they hold is lost when it is
-/// killed, and so is what the receive window lets be under way; together that is less than a MiB.
+/// killed, and so is what the receive window lets be under way: together less than a MiB where the
+/// window is the least one.
 pub(crate) const INCOMING: usize = 2;
 /// A data frame shorter than this waits for the next buffer instead of filling up the rest of one.
 const LEAST_CHUNK: usize = 16 << 10;

@@ -65,6 +65,25 @@ fn a_code_finds_the_other_machine_and_a_failed_search_says_what_was_tried() {
 }
 
 #[test]
+fn a_code_fetches_what_the_other_machine_offers() {
+    let Some(network) = cable() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name);
+    fs::write(path("file"), vec![7; 100_000]).unwrap();
+    let mut send = on(&network, 0, scratch.path());
+    let (mut sender, invitation) = Waiting::start(send.arg("send").arg(path("file")));
+    let mut receive = on(&network, 1, scratch.path());
+    receive.args(["recv", &invitation.code, "--wait", "100s", "--dir"]);
+    let received = finish(receive.arg(path("inbox")));
+    assert_eq!(received.code, Some(0), "{received:?}");
+    assert_eq!(
+        fs::read(path("inbox/file")).unwrap(),
+        fs::read(path("file")).unwrap()
+    );
+    assert!(sender.child.wait().unwrap().success());
+}
+
+#[test]
 fn one_port_serves_both_families_and_a_test_beyond_the_machine_takes_a_secret() {
     let Some(network) = cable() else { return };
     let scratch = tempfile::tempdir().unwrap();

@@ -19,9 +19,10 @@ use crate::support::{Ended, Receiver, Running, finish, is_long, noise, tack};
 const MIB: u64 = 1 << 20;
 
 /// How both sides protect the transfer.
+#[derive(Clone)]
 enum Protection {
     /// They know each other's keys, which are in this folder.
-    Encrypted(tempfile::TempDir),
+    Encrypted(Arc<tempfile::TempDir>),
     Clear,
 }
 
@@ -37,7 +38,7 @@ impl Protection {
         let (receiver, sender) = (run("receiver", &["id"]), run("sender", &["id"]));
         run("receiver", &["peers", "add", "sender", &sender]);
         run("sender", &["peers", "add", "receiver", &receiver]);
-        Self::Encrypted(states)
+        Self::Encrypted(Arc::new(states))
     }
 
     fn command(&self, verb: &str) -> Command {
@@ -238,10 +239,9 @@ fn a_side_that_is_killed_and_comes_back_from_elsewhere_goes_on() {
 }
 
 /// At the speed of loopback. The receive window limits what is on its way to 384 KiB, and two
-/// buffers of 256 KiB wait for a disk that is busy. The median, because a processor that is busy
-/// makes the path look long.
-#[test]
-fn a_kill_at_full_speed_costs_little() {
+/// buffers of 256 KiB wait for a disk that is busy. A few kills may cost more, because a processor
+/// that is busy makes the path look long.
+fn killed_at_full_speed(protection: &Protection) {
     let (size, transfers) = if is_long() {
         (256 * MIB, 40)
     } else {
@@ -255,8 +255,12 @@ fn a_kill_at_full_speed_costs_little() {
             .next()
             .expect("most transfers end before they are killed");
         let point = size / 8 + noise(draw, 8)[0] as u64 * size / 1024;
-        let mut inbox = Inbox::start(Protection::Clear);
-        let sending = sender(&path, inbox.address, &["--retry", "60s", "--timeout", "4s"]);
+        let mut inbox = Inbox::start(protection.clone());
+        let mut command = inbox.protection.command("send");
+        command
+            .args(["--retry", "60s", "--timeout", "4s"])
+            .arg(&path);
+        let sending = Running::start(command.arg(inbox.address.to_string()));
         while inbox.part() < point && !inbox.file().exists() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -277,7 +281,18 @@ fn a_kill_at_full_speed_costs_little() {
         costs.push(cost);
     }
     costs.sort_unstable();
-    assert!(costs[costs.len() / 2] <= MIB, "{costs:?}");
+    // All but one of seven, or five of forty.
+    assert!(costs[costs.len() * 7 / 8] <= MIB, "{costs:?}");
+}
+
+#[test]
+fn a_kill_at_full_speed_costs_little() {
+    killed_at_full_speed(&Protection::Clear);
+}
+
+#[test]
+fn a_kill_at_full_speed_costs_little_with_encryption_too() {
+    killed_at_full_speed(&Protection::encrypted());
 }
 
 #[test]
@@ -420,6 +435,13 @@ fn sent_through(size: u64, trouble: impl FnOnce(&Relay)) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
     assert_eq!(fs::read_dir(inbox.dir.path()).unwrap().count(), 1);
+    let summary = ended.json();
+    let losses = summary["reconnects"].as_u64().unwrap();
+    let carried = summary["carried_bytes"].as_u64().unwrap();
+    assert!(carried >= size, "{carried} bytes carried");
+    let twice = carried - size;
+    eprintln!("{twice} bytes twice, {losses} losses");
+    assert!(twice <= losses * MIB, "{twice} bytes twice: {ended:?}");
     ended
 }
 

@@ -92,3 +92,76 @@ impl Setup {
         Ok((Arc::new(config), keeper))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::ServerName;
+    use rustls::server::ServerSessionMemoryCache;
+    use rustls::{ClientConnection, HandshakeKind, ServerConnection};
+
+    use super::super::verify::Wanted;
+    use super::*;
+
+    fn setup() -> Setup {
+        let identity = Identity::generate().unwrap();
+        Setup::new(identity, b"test".to_vec(), RawKeys::new(Wanted::Anybody))
+    }
+
+    fn meet(client: &mut ClientConnection, server: &mut ServerConnection) {
+        while client.wants_write() || server.wants_write() {
+            let mut words = Vec::new();
+            client.write_tls(&mut words).unwrap();
+            server.read_tls(&mut &words[..]).unwrap();
+            server.process_new_packets().unwrap();
+            words.clear();
+            server.write_tls(&mut words).unwrap();
+            client.read_tls(&mut &words[..]).unwrap();
+            client.process_new_packets().unwrap();
+        }
+    }
+
+    /// How the second of two handshakes went that a client begins which would resume the first one.
+    fn second(server: ServerConfig) -> HandshakeKind {
+        let (config, _) = setup().client().unwrap();
+        let mut config = Arc::unwrap_or_clone(config);
+        config.resumption = Resumption::in_memory_sessions(8);
+        config.enable_early_data = true;
+        let (client, server) = (Arc::new(config), Arc::new(server));
+        let kinds = [(); 2].map(|()| {
+            let name = ServerName::try_from("tack.invalid").unwrap();
+            let mut client = ClientConnection::new(Arc::clone(&client), name).unwrap();
+            let mut server = ServerConnection::new(Arc::clone(&server)).unwrap();
+            assert!(client.early_data().is_none());
+            meet(&mut client, &mut server);
+            client.handshake_kind().unwrap()
+        });
+        assert_ne!(kinds[0], HandshakeKind::Resumed);
+        kinds[1]
+    }
+
+    #[test]
+    fn no_session_is_resumed() {
+        let server = || Arc::unwrap_or_clone(setup().server().unwrap().0);
+        assert_ne!(second(server()), HandshakeKind::Resumed);
+        // One that issues tickets would resume it.
+        let mut other = server();
+        other.session_storage = ServerSessionMemoryCache::new(8);
+        other.send_tls13_tickets = 1;
+        assert_eq!(second(other), HandshakeKind::Resumed);
+    }
+
+    #[test]
+    fn a_client_of_ours_resumes_nothing() {
+        let mut server = Arc::unwrap_or_clone(setup().server().unwrap().0);
+        server.session_storage = ServerSessionMemoryCache::new(8);
+        server.send_tls13_tickets = 1;
+        let (client, server) = (setup().client().unwrap().0, Arc::new(server));
+        for _ in 0..2 {
+            let name = ServerName::try_from("tack.invalid").unwrap();
+            let mut client = ClientConnection::new(Arc::clone(&client), name).unwrap();
+            let mut server = ServerConnection::new(Arc::clone(&server)).unwrap();
+            meet(&mut client, &mut server);
+            assert_ne!(client.handshake_kind(), Some(HandshakeKind::Resumed));
+        }
+    }
+}

@@ -9,7 +9,7 @@ use super::progress::Progress;
 use super::send::{Outbound, SendError, send};
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
-use crate::transfer::channel::Channel;
+use crate::transfer::channel::{Channel, Writer};
 
 /// The first pause between attempts, and the longest that it doubles to.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -31,6 +31,25 @@ pub(crate) struct RetryLimits {
     pub(crate) retry: Duration,
     /// After a connection was lost.
     pub(crate) reconnect: Duration,
+}
+
+/// A connection that ended too early. Its transport may still send what it holds, so what never
+/// left is known only when the next one has taken its place.
+struct Broken<W> {
+    writer: W,
+    error: SendError,
+    /// Bytes of content that its stream took.
+    taken: u64,
+}
+
+impl<W: Writer> Broken<W> {
+    /// Takes back what was counted as carried and never left.
+    fn settle(self, confirmations: &Confirmations) -> (W, SendError) {
+        if let Some(left) = self.writer.sent_bytes() {
+            confirmations.never_left(self.taken.saturating_sub(left));
+        }
+        (self.writer, self.error)
+    }
 }
 
 /// How it ended, and over what.
@@ -55,7 +74,8 @@ pub(crate) async fn send_patiently<D: Dialer>(
     let mut pause = FIRST_PAUSE;
     // Since when nothing went forward, and how far it went before.
     let (mut since, mut best) = (Instant::now(), 0);
-    let mut last = None;
+    let mut last = None::<Broken<_>>;
+    let settled = |last: Option<Broken<_>>| last.map(|broken| broken.settle(confirmations));
     let (mut lost, mut told) = (false, false);
     loop {
         let left = limits.reconnect.saturating_sub(since.elapsed());
@@ -63,7 +83,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
             dialed = dialer.dial() => dialed,
             // A side that waits for a connection does not learn that none will come.
             () = tokio::time::sleep(left), if lost => Err(Failure::network("the other side did not reconnect in time")),
-            exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
+            exit = signals.next() => return Outcome::Interrupted(settled(last).map(|(writer, _)| writer), exit),
         };
         let limit = |lost| {
             if lost { limits.reconnect } else { limits.retry }
@@ -78,8 +98,13 @@ pub(crate) async fn send_patiently<D: Dialer>(
                 let outbound = outbound.clone();
                 let sent = tokio::select! {
                     sent = send(reader, &mut writer, outbound, confirmations, progress) => sent,
-                    exit = signals.next() => return Outcome::Interrupted(Some(writer), exit),
+                    exit = signals.next() => {
+                        settled(last);
+                        return Outcome::Interrupted(Some(writer), exit);
+                    }
                 };
+                settled(last.take());
+                let taken = confirmations.take_taken();
                 let error = match sent {
                     Err(error)
                         if error.is_busy()
@@ -87,7 +112,16 @@ pub(crate) async fn send_patiently<D: Dialer>(
                     {
                         error
                     }
-                    sent => return Outcome::Ended(writer, sent),
+                    Ok(()) => return Outcome::Ended(writer, Ok(())),
+                    Err(error) => {
+                        let (writer, error) = Broken {
+                            writer,
+                            error,
+                            taken,
+                        }
+                        .settle(confirmations);
+                        return Outcome::Ended(writer, Err(error));
+                    }
                 };
                 lost |= error.is_lost();
                 if progress.bytes() > best {
@@ -95,6 +129,12 @@ pub(crate) async fn send_patiently<D: Dialer>(
                     best = progress.bytes();
                 }
                 if since.elapsed() >= limit(lost) {
+                    let (writer, error) = Broken {
+                        writer,
+                        error,
+                        taken,
+                    }
+                    .settle(confirmations);
                     return Outcome::Ended(writer, Err(error));
                 }
                 tracing::warn!(%error, lost = error.is_lost(), "the transfer did not end");
@@ -105,11 +145,15 @@ pub(crate) async fn send_patiently<D: Dialer>(
                     progress.say(&format!("the receiver is busy; retrying for {seconds} s"));
                 }
                 progress.reconnecting();
-                last = Some((writer, error));
+                last = Some(Broken {
+                    writer,
+                    error,
+                    taken,
+                });
             }
             Err(failure) => {
                 if failure.exit != Exit::Network || since.elapsed() >= limit(lost) {
-                    return match last {
+                    return match settled(last) {
                         Some((writer, error)) => Outcome::Ended(writer, Err(error)),
                         None => Outcome::Unreached(failure),
                     };
@@ -119,7 +163,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
         let left = limit(lost).saturating_sub(since.elapsed());
         tokio::select! {
             () = tokio::time::sleep(pause.min(left.max(FIRST_PAUSE))) => {}
-            exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
+            exit = signals.next() => return Outcome::Interrupted(settled(last).map(|(writer, _)| writer), exit),
         }
         pause = (pause * 2).min(LAST_PAUSE);
     }

@@ -64,6 +64,8 @@ struct State {
     /// Answers to them that are not taken yet.
     values: VecDeque<(u64, Vec<Value>)>,
     report: Report,
+    /// Bytes of content that the present connection took.
+    taken: u64,
     /// Paths whose confirmation is in the report, and those whose trouble was reported.
     counted: HashSet<u64>,
     reported: HashSet<u64>,
@@ -95,6 +97,7 @@ impl Confirmations {
             report,
             counted: HashSet::new(),
             reported: HashSet::new(),
+            taken: 0,
             queued: false,
         };
         Self {
@@ -324,7 +327,14 @@ impl Confirmations {
 
     /// The stream took bytes of content.
     pub(crate) fn carried(&self, bytes: u64) {
-        self.state().report.carried += bytes;
+        let mut state = self.state();
+        state.report.carried += bytes;
+        state.taken += bytes;
+    }
+
+    /// The connection is over: how much content its stream took.
+    pub(super) fn take_taken(&self) -> u64 {
+        std::mem::take(&mut self.state().taken)
     }
 
     /// Of the bytes that the stream took, these never left: the connection was lost before.

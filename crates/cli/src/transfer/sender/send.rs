@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -101,18 +100,8 @@ where
     R: AsyncRead + Unpin,
     W: Writer,
 {
-    // Bytes of content that the stream took.
-    let taken = AtomicU64::new(0);
-    let carried = |bytes| {
-        taken.fetch_add(bytes, Ordering::Relaxed);
-        confirmations.carried(bytes);
-    };
+    let carried = |bytes| confirmations.carried(bytes);
     let result = run(reader, writer, outbound, confirmations, progress, carried).await;
-    if result.is_err()
-        && let Some(left) = writer.sent_bytes()
-    {
-        confirmations.never_left(taken.into_inner().saturating_sub(left));
-    }
     confirmations.disconnect();
     result
 }
