@@ -16,6 +16,10 @@ pub struct Totals {
     pub bytes: u64,
     /// Datagrams sent that are, or count as, acknowledgements.
     pub acks: u64,
+    /// Of these, between hosts of the emulation: acknowledgements of TCP without SACK blocks that
+    /// answer one segment and announce a larger window than the one before. Linux sends one for each
+    /// segment that makes its receive window grow.
+    pub acks_widening: u64,
     /// Datagrams sent that are, or count as, data. SYN, FIN and RST are neither.
     pub data: u64,
     /// Datagrams delivered to the other program.
@@ -29,6 +33,7 @@ impl std::ops::AddAssign for Totals {
         self.datagrams += other.datagrams;
         self.bytes += other.bytes;
         self.acks += other.acks;
+        self.acks_widening += other.acks_widening;
         self.data += other.data;
         self.delivered += other.delivered;
         self.delivered_bytes += other.delivered_bytes;

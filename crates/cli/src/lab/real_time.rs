@@ -202,6 +202,7 @@ fn values(
     let data = (later.down.data - earlier.down.data) as f64;
     let arrived = (later.down.delivered - earlier.down.delivered) as f64;
     let acks = (later.up.acks - earlier.up.acks) as f64;
+    let widening = (later.up.acks_widening - earlier.up.acks_widening) as f64;
     let air = later.air.since(&earlier.air).shares();
     let mut values = Values::default();
     for (name, value) in [
@@ -249,6 +250,7 @@ fn values(
             values.insert("tcp.merged", counters.merged / arrived);
             values.insert("tcp.delayed", counters.delayed / arrived);
             values.insert("tcp.compressed", counters.compressed / arrived);
+            values.insert("tcp.widening", widening / arrived);
         }
         Stack::Tack(_) => {
             values.insert("batches", outcome.batches);

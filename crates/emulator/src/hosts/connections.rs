@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use tack_base::Instant;
 use tack_sim::packet::{Inner, Packet};
-use tack_wire::Segment;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
+use tack_wire::{Header, Segment, SeqNum};
 use tack_wlan::Class;
 
 use super::packets;
@@ -29,7 +29,32 @@ struct Connection {
     station: usize,
     up: Totals,
     down: Totals,
+    /// What the peer and the client have acknowledged, and the window field that came with it.
+    answered: [Option<(SeqNum, u16)>; 2],
+    /// Longest payload that the peer and the client sent, bytes.
+    longest: [usize; 2],
     last_used: Instant,
+}
+
+impl Connection {
+    /// Takes note of a segment. True if it is an acknowledgement that answers one segment and
+    /// announces a larger window than the one before.
+    fn widens(&mut self, is_up: bool, content: Content, header: &Header, payload: usize) -> bool {
+        let (from, to) = (usize::from(is_up), usize::from(!is_up));
+        match content {
+            Content::Data => self.longest[from] = self.longest[from].max(payload),
+            Content::Ack => {
+                let before = self.answered[from].replace((header.ack, header.window));
+                return before.is_some_and(|(ack, window)| {
+                    let bytes = usize::try_from(header.ack.distance(ack)).unwrap_or(0);
+                    let is_one = (1..=self.longest[to]).contains(&bytes);
+                    is_one && header.window > window && header.options.sack.is_empty()
+                });
+            }
+            Content::Other | Content::Malformed => {}
+        }
+        false
+    }
 }
 
 /// Connections, and totals of all that passed.
@@ -67,16 +92,25 @@ impl Connections {
     /// A packet of host `from` enters the model: it is counted, and told what it is.
     pub(super) fn enter(&mut self, now: Instant, from: usize, packet: &mut Packet) {
         let small = self.small;
+        let mut widens = false;
         let (content, counting) = match self.find(now, packet) {
             Some((connection, is_up)) => {
                 let counting = connection.counting;
-                let content = content(counting, packet, small);
+                let content = match segment(packet) {
+                    Some((header, payload)) => {
+                        let content = of_segment(&header, payload);
+                        widens = connection.widens(is_up, content, &header, payload);
+                        content
+                    }
+                    None => content(counting, packet, small),
+                };
                 let totals = if is_up {
                     &mut connection.up
                 } else {
                     &mut connection.down
                 };
                 totals.count(content, packet.len());
+                totals.acks_widening += u64::from(widens);
                 (content, counting)
             }
             None => (Content::Other, Counting::Size),
@@ -87,6 +121,7 @@ impl Connections {
             &mut self.up
         };
         totals.count(content, packet.len());
+        totals.acks_widening += u64::from(widens);
         packet.declared = Some(match content {
             Content::Ack => Class::TransportAck,
             Content::Data | Content::Other | Content::Malformed => Class::Data,
@@ -159,6 +194,8 @@ impl Connections {
                 station: host_v4(station, usize::from(u16::MAX))?,
                 up: Totals::default(),
                 down: Totals::default(),
+                answered: [None; 2],
+                longest: [0; 2],
                 last_used: now,
             };
             self.table.insert(ends, connection);
@@ -240,26 +277,29 @@ fn ends(packet: &Packet) -> Option<(Ends, bool)> {
     Some((ends, is_up))
 }
 
-fn content(counting: Counting, packet: &Packet, small: usize) -> Content {
+/// The header of a packet of TCP that has one, and how much payload is behind it.
+fn segment(packet: &Packet) -> Option<(Header, usize)> {
     if packets::protocol(packet) != PROTOCOL_TCP {
-        return match counting {
-            Counting::Size if packet.payload.len() <= small => Content::Ack,
-            Counting::Size => Content::Data,
-            Counting::Tcp => counting.content(&packet.payload),
-        };
+        return None;
     }
-    let Some((header, payload)) = packet.tcp() else {
-        return Content::Malformed;
-    };
-    match Segment::parse(header) {
-        Ok(segment) => of_segment(&segment.header, payload),
-        Err(_) => Content::Malformed,
+    let (header, payload) = packet.tcp()?;
+    let segment = Segment::parse(header).ok()?;
+    Some((segment.header, payload))
+}
+
+/// What a packet is that is not a segment of TCP.
+fn content(counting: Counting, packet: &Packet, small: usize) -> Content {
+    match counting {
+        _ if packets::protocol(packet) == PROTOCOL_TCP => Content::Malformed,
+        Counting::Size if packet.payload.len() <= small => Content::Ack,
+        Counting::Size => Content::Data,
+        Counting::Tcp => counting.content(&packet.payload),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tack_wire::Ecn;
+    use tack_wire::{Ecn, Flags, SackBlock};
 
     use super::super::settings::ipv4;
     use super::*;
@@ -291,5 +331,45 @@ mod tests {
             } = connections.up;
             assert_eq!((counted, rest), (acks, data), "up to {small} bytes");
         }
+    }
+
+    #[test]
+    fn an_acknowledgement_of_one_segment_with_a_larger_window_is_counted() {
+        let mut connections = Connections::new(4, 100);
+        let mut segment = |from: usize, header: Header, payload: usize| {
+            let mut bytes = vec![0; header.encoded_len()];
+            header.emit(&mut bytes);
+            let mut packet = Packet::new(
+                (ipv4(from), ipv4(1 - from)),
+                PROTOCOL_TCP,
+                Ecn::NotEct,
+                &bytes,
+                vec![0; payload].into(),
+                Instant::ZERO,
+            );
+            connections.enter(Instant::ZERO, from, &mut packet);
+            connections.up.acks_widening
+        };
+        let header = |ack: u32, window: u16| Header {
+            ack: SeqNum(ack),
+            flags: Flags::ACK,
+            window,
+            ..Header::default()
+        };
+        segment(0, header(1, 50), 1_000);
+        let mut answer = |ack, window| segment(1, header(ack, window), 0);
+        assert_eq!(answer(u32::MAX - 500, 100), 0, "the first one");
+        assert_eq!(answer(499, 101), 1, "across the wrap of sequence numbers");
+        assert_eq!(answer(1_499, 101), 1, "the same window");
+        assert_eq!(answer(3_499, 102), 1, "two segments");
+        assert_eq!(answer(3_499, 103), 1, "no segment");
+        assert_eq!(answer(2_499, 104), 1, "an old one");
+        assert_eq!(answer(3_499, 105), 2);
+        let mut disordered = header(4_499, 106);
+        disordered.options.sack.push(SackBlock {
+            start: SeqNum(6_000),
+            end: SeqNum(7_000),
+        });
+        assert_eq!(segment(1, disordered, 0), 2, "with a SACK block");
     }
 }

@@ -4,14 +4,15 @@
 use tack_stats::Finding;
 
 use super::measured::{
-    Measured, Stated, acks, acks_beyond_rule, acks_by_rule, acks_of_batches, acks_of_handled,
-    either, goodput, value,
+    Measured, Stated, acks, acks_beyond_rule, acks_by_rule, acks_by_rule_of_linux, acks_of_batches,
+    acks_of_handled, either, goodput, value,
 };
 use super::ways::{
     BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_CUBIC,
     KERNEL_CUBIC_PLAIN, OURS_BBR, OURS_CUBIC, Route, routes,
 };
 use crate::claim::Claim;
+use crate::measure::Values;
 
 /// What this stack is compared with, by congestion control.
 struct Pair {
@@ -213,7 +214,8 @@ fn acks_within(
 
 /// What receive offload has joined is one packet to the kernel's TCP. To this stack it is one batch
 /// if one system call delivers it. The reason of a difference is what each got at once, and that it
-/// sent no more than one acknowledgement for that.
+/// sent no more than one acknowledgement for that; or the order of the packets, and that the kernel
+/// answers each packet while its window grows.
 fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
     let ways = pair.joined;
     let ours = measured.of(route, ways[0], acks_of_batches);
@@ -226,16 +228,25 @@ fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim 
     let is_offload = Finding::all(few)
         .and(ours.is_at_most(1.1))
         .and(theirs.is_at_most(1.1));
-    let reason = either(is_offload, is_disorder(measured, route, ways));
+    let beyond = |values: &Values| acks(values) - acks_by_rule_of_linux(values);
+    let is_window = follows_rule(measured, route, ways[0])
+        .and(measured.of(route, ways[1], beyond).is_within(RULE));
+    let reason = either(is_offload, is_window);
     acks_within(measured, pair, route, ways, "as it is").or(
         format!(
             "Each sends at most one acknowledgement for what comes at once. This stack gets 100 packets by {} system calls, and sends {ours} \
                 acknowledgements for each; GRO makes {} packets of 100 for the kernel's TCP, which sends {theirs} for each. {} against \
-                {} % of the packets are out of order or fill a hole, {COUNTED}.",
+                {} % of the packets are out of order or fill a hole, {COUNTED}. The kernel answers {} % of the packets alone while its receive window \
+                grows, and compression of SACKs saves it {} acknowledgements for 100 packets. By these rules it would be {} against {} \
+                acknowledgements for each packet.",
             packets[0].times(100.0),
             packets[1].times(100.0),
             measured.percent(route, ways[0], value::DISORDERED),
             measured.percent(route, ways[1], value::DISORDERED),
+            measured.percent(route, ways[1], value::TCP_WIDENING),
+            measured.percent(route, ways[1], value::TCP_COMPRESSED),
+            measured.of(route, ways[0], acks_by_rule),
+            measured.of(route, ways[1], acks_by_rule_of_linux),
         ),
         measured.judged(&[route], &ways, reason),
     )

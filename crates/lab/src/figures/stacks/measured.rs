@@ -27,6 +27,10 @@ pub(super) mod value {
     pub(in super::super) const TCP_PACKETS: &str = "tcp.packets";
     pub(in super::super) const TCP_MERGED: &str = "tcp.merged";
     pub(in super::super) const TCP_DELAYED: &str = "tcp.delayed";
+    /// The same of acknowledgements that compression of SACKs saved the receiving kernel, and of
+    /// those that answer one packet and announce a larger window than the one before.
+    pub(in super::super) const TCP_COMPRESSED: &str = "tcp.compressed";
+    pub(in super::super) const TCP_WIDENING: &str = "tcp.widening";
     /// For each datagram that this stack's receiver got: the system calls that delivered them.
     pub(in super::super) const BATCHES: &str = "batches";
     /// The sender's smoothed round-trip time, milliseconds; its congestion window over that, bits a
@@ -180,6 +184,12 @@ pub(super) fn acks_by_rule(values: &Values) -> f64 {
 /// How many more there are than that.
 pub(super) fn acks_beyond_rule(values: &Values) -> f64 {
     acks(values) - acks_by_rule(values)
+}
+
+/// The same of Linux as it is. It answers a packet alone that makes its window grow
+/// (`tcp_grow_window` in net/ipv4/tcp_input.c), and compresses SACKs.
+pub(super) fn acks_by_rule_of_linux(values: &Values) -> f64 {
+    acks_by_rule(values) + values.get(value::TCP_WIDENING) / 2.0 - values.get(value::TCP_COMPRESSED)
 }
 
 /// Acknowledgements for each packet that the kernel's TCP handled after it had joined some.

@@ -2,9 +2,9 @@
 
 use super::measured::value;
 use super::ways::{
-    AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, N, OURS_BBR,
-    OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell, routes,
-    seeds,
+    AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_CUBIC, N,
+    OURS_BBR, OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell,
+    routes, seeds,
 };
 use super::{FIGURE, plan, reduce};
 use crate::Verdict;
@@ -23,6 +23,8 @@ fn alike() -> Values {
         (value::BATCHES, 1.0),
         (value::TCP_MERGED, 0.0),
         (value::TCP_DELAYED, 0.0),
+        (value::TCP_COMPRESSED, 0.0),
+        (value::TCP_WIDENING, 0.0),
         (value::WINDOW_RATE, 120e6),
         (value::LOST, 0.0),
         (value::AIR_DATA, 0.5),
@@ -179,6 +181,28 @@ fn receive_offload_explains_what_its_packets_explain() {
     ] {
         assert_eq!(with(theirs, ours), ["fail"; 4], "{why}");
     }
+}
+
+#[test]
+fn a_growing_window_explains_as_many_acknowledgements_as_it_draws() {
+    let words = [
+        "CUBIC with delayed:2",
+        "acknowledgements of this stack",
+        "kernel's as it is",
+    ];
+    let with = |acks: f64, widening: f64, compressed: f64| {
+        let differs = [
+            (value::ACKS, acks),
+            (value::TCP_WIDENING, widening),
+            (value::TCP_COMPRESSED, compressed),
+        ];
+        verdicts(&results(KERNEL_CUBIC, &differs), &words)
+    };
+    assert_eq!(with(0.65, 0.3, 0.0), ["deviation"; 4]);
+    assert_eq!(with(0.59, 0.3, 0.06), ["deviation"; 4]);
+    assert_eq!(with(0.65, 0.1, 0.0), ["fail"; 4], "few packets draw one");
+    assert_eq!(with(0.65, 0.3, 0.1), ["fail"; 4], "compression saves some");
+    assert_eq!(with(0.65, f64::NAN, 0.0), ["fail"; 4], "not counted");
 }
 
 #[test]
