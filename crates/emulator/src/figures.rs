@@ -17,8 +17,8 @@ pub struct Totals {
     /// Datagrams sent that are, or count as, acknowledgements.
     pub acks: u64,
     /// Of these, between hosts of the emulation: acknowledgements of TCP without SACK blocks that
-    /// answer one segment and announce a larger window than the one before. Linux sends one for each
-    /// segment that makes its receive window grow.
+    /// answer one segment and announce a larger window than the one before. Linux sends one for
+    /// each segment that makes its receive window grow.
     pub acks_widening: u64,
     /// Datagrams sent that are, or count as, data. SYN, FIN and RST are neither.
     pub data: u64,
