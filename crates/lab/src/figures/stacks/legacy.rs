@@ -86,6 +86,8 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
                 same_goodput(measured, pair, pair.joined, "as it is", route),
             );
             state(&pair.joined, acks_in_batches(measured, pair, route));
+            let linux = pair.joined[1];
+            state(&[linux], rules_of_linux(measured, pair, route, linux));
         }
     }
     for route in routes(measured.depth) {
@@ -249,6 +251,40 @@ fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim 
             measured.of(route, ways[1], acks_by_rule_of_linux),
         ),
         measured.judged(&[route], &ways, reason),
+    )
+}
+
+/// How many acknowledgements Linux as it is sends, by what draws them.
+fn rules_of_linux(measured: &Measured<'_>, pair: &Pair, route: Route, way: usize) -> Claim {
+    let beyond = |values: &Values| acks(values) - acks_by_rule_of_linux(values);
+    let beyond = measured.of(route, way, beyond);
+    let handled = measured.of(route, way, acks_of_handled);
+    let packets = measured.get(route, way, value::TCP_PACKETS);
+    let is_offload = packets.is_below(0.9).and(handled.is_at_most(1.1));
+    Claim::new(
+        format!(
+            "{}, {}: the kernel as it is acknowledges by these rules: every second packet in order, at once each other packet and each that makes its \
+                receive window grow, less what compression of SACKs saves (to 5 acknowledgements in 100 packets)",
+            route.name, pair.name
+        ),
+        "–",
+        format!(
+            "{} for each packet, {} by the rules; {} % of the packets are out of order or fill a hole, {} % are answered alone while the window grows, \
+                and compression saves {} acknowledgements for 100 packets",
+            measured.get(route, way, value::ACKS),
+            measured.of(route, way, acks_by_rule_of_linux),
+            measured.percent(route, way, value::DISORDERED),
+            measured.percent(route, way, value::TCP_WIDENING),
+            measured.percent(route, way, value::TCP_COMPRESSED),
+        ),
+        measured.judged(&[route], &[way], beyond.is_within(RULE)),
+    )
+    .or(
+        format!(
+            "GRO makes {} packets of 100 for the kernel's TCP, which sends {handled} acknowledgements for each.",
+            packets.times(100.0)
+        ),
+        measured.judged(&[route], &[way], is_offload),
     )
 }
 

@@ -206,6 +206,23 @@ fn a_growing_window_explains_as_many_acknowledgements_as_it_draws() {
 }
 
 #[test]
+fn linux_keeps_its_rules_or_its_packets_were_joined() {
+    let with = |acks: f64, widening: f64, packets: f64| {
+        let differs = [
+            (value::ACKS, acks),
+            (value::TCP_WIDENING, widening),
+            (value::TCP_PACKETS, packets),
+        ];
+        let words = ["CUBIC: the kernel as it is acknowledges"];
+        verdicts(&results(KERNEL_CUBIC, &differs), &words)
+    };
+    assert_eq!(with(0.65, 0.3, 1.0), ["pass"; 4]);
+    assert_eq!(with(0.65, 0.1, 1.0), ["fail"; 4]);
+    assert_eq!(with(0.14, 0.0, 0.14), ["deviation"; 4]);
+    assert_eq!(with(0.3, 0.0, 0.14), ["fail"; 4], "two for each");
+}
+
+#[test]
 fn reads_explain_acknowledgements_if_they_come_back_without() {
     let with = |plain: f64| {
         let (read, plain) = ([(value::ACKS, 0.3)], [(value::ACKS, plain)]);
@@ -339,10 +356,10 @@ fn claims_are_about_what_was_measured_and_the_others_are_named() {
     };
     assert_eq!(
         (of(N), of(AC)),
-        (4, 4),
-        "goodput and acknowledgements, of two controllers"
+        (6, 6),
+        "goodput, acknowledgements and the rules of Linux, of two controllers"
     );
-    assert_eq!(outcome.claims.len(), 8);
+    assert_eq!(outcome.claims.len(), 12);
     for claim in &outcome.claims {
         assert_eq!(claim.verdict(), Verdict::Pass, "{}", claim.words);
     }
