@@ -94,7 +94,7 @@ impl Setup {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use rustls::pki_types::ServerName;
     use rustls::server::ServerSessionMemoryCache;
     use rustls::{ClientConnection, HandshakeKind, ServerConnection};
@@ -102,12 +102,13 @@ mod tests {
     use super::super::verify::Wanted;
     use super::*;
 
-    fn setup() -> Setup {
+    pub(in super::super) fn setup() -> Setup {
         let identity = Identity::generate().unwrap();
         Setup::new(identity, b"test".to_vec(), RawKeys::new(Wanted::Anybody))
     }
 
-    fn meet(client: &mut ClientConnection, server: &mut ServerConnection) {
+    /// Carries what both sides say until neither has more.
+    pub(in super::super) fn meet(client: &mut ClientConnection, server: &mut ServerConnection) {
         while client.wants_write() || server.wants_write() {
             let mut words = Vec::new();
             client.write_tls(&mut words).unwrap();

@@ -110,31 +110,16 @@ fn with_label<T>(
 mod tests {
     use rustls::pki_types::ServerName;
 
-    use super::super::config::Setup;
-    use super::super::identity::Identity;
-    use super::super::verify::{RawKeys, Wanted};
+    use super::super::config::tests::{meet, setup};
     use super::*;
 
     #[test]
     fn material_is_what_rustls_itself_exports() {
-        let setup = || {
-            let identity = Identity::generate().unwrap();
-            Setup::new(identity, b"test".to_vec(), RawKeys::new(Wanted::Anybody))
-        };
         let (config, keeper) = setup().client().unwrap();
         let name = ServerName::try_from("tack.invalid").unwrap();
         let mut client = rustls::ClientConnection::new(config, name).unwrap();
         let mut server = rustls::ServerConnection::new(setup().server().unwrap().0).unwrap();
-        while client.is_handshaking() || server.is_handshaking() {
-            let mut words = Vec::new();
-            client.write_tls(&mut words).unwrap();
-            server.read_tls(&mut &words[..]).unwrap();
-            server.process_new_packets().unwrap();
-            words.clear();
-            server.write_tls(&mut words).unwrap();
-            client.read_tls(&mut &words[..]).unwrap();
-            client.process_new_packets().unwrap();
-        }
+        meet(&mut client, &mut server);
         let suite = client.negotiated_cipher_suite().unwrap().tls13().unwrap();
         let exporter = Exporter::new(suite, &keeper.take().unwrap());
         assert!(keeper.take().is_none());

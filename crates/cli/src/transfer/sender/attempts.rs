@@ -106,37 +106,26 @@ pub(crate) async fn send_patiently<D: Dialer>(
                 settled(last.take());
                 let taken = confirmations.take_taken();
                 let error = match sent {
-                    Err(error)
-                        if error.is_busy()
-                            || error.is_lost() && limits.reconnect > Duration::ZERO =>
-                    {
-                        error
-                    }
                     Ok(()) => return Outcome::Ended(writer, Ok(())),
-                    Err(error) => {
-                        let (writer, error) = Broken {
-                            writer,
-                            error,
-                            taken,
-                        }
-                        .settle(confirmations);
-                        return Outcome::Ended(writer, Err(error));
-                    }
+                    Err(error) => error,
                 };
+                let may_return =
+                    error.is_busy() || error.is_lost() && limits.reconnect > Duration::ZERO;
                 lost |= error.is_lost();
                 if progress.bytes() > best {
                     (since, pause) = (Instant::now(), FIRST_PAUSE);
                     best = progress.bytes();
                 }
-                if since.elapsed() >= limit(lost) {
-                    let (writer, error) = Broken {
-                        writer,
-                        error,
-                        taken,
-                    }
-                    .settle(confirmations);
+                let broken = Broken {
+                    writer,
+                    error,
+                    taken,
+                };
+                if !may_return || since.elapsed() >= limit(lost) {
+                    let (writer, error) = broken.settle(confirmations);
                     return Outcome::Ended(writer, Err(error));
                 }
+                let error = &broken.error;
                 tracing::warn!(%error, lost = error.is_lost(), "the transfer did not end");
                 if error.is_lost() {
                     progress.say(&format!("{error}; reconnecting"));
@@ -145,11 +134,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
                     progress.say(&format!("the receiver is busy; retrying for {seconds} s"));
                 }
                 progress.reconnecting();
-                last = Some(Broken {
-                    writer,
-                    error,
-                    taken,
-                });
+                last = Some(broken);
             }
             Err(failure) => {
                 if failure.exit != Exit::Network || since.elapsed() >= limit(lost) {

@@ -4,15 +4,14 @@
 use tack_stats::Finding;
 
 use super::measured::{
-    Measured, Stated, acks, acks_beyond_rule, acks_by_rule, acks_by_rule_of_linux, acks_of_batches,
-    acks_of_handled, either, goodput, value,
+    Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, acks_by_rule,
+    acks_by_rule_of_linux, acks_of_batches, acks_of_handled, either, goodput, value,
 };
 use super::ways::{
     BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_CUBIC,
     KERNEL_CUBIC_PLAIN, OURS_BBR, OURS_CUBIC, Route, routes,
 };
 use crate::claim::Claim;
-use crate::measure::Values;
 
 /// What this stack is compared with, by congestion control.
 struct Pair {
@@ -230,9 +229,8 @@ fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim 
     let is_offload = Finding::all(few)
         .and(ours.is_at_most(1.1))
         .and(theirs.is_at_most(1.1));
-    let beyond = |values: &Values| acks(values) - acks_by_rule_of_linux(values);
-    let is_window = follows_rule(measured, route, ways[0])
-        .and(measured.of(route, ways[1], beyond).is_within(RULE));
+    let beyond = measured.of(route, ways[1], acks_beyond_rule_of_linux);
+    let is_window = follows_rule(measured, route, ways[0]).and(beyond.is_within(RULE));
     let reason = either(is_offload, is_window);
     acks_within(measured, pair, route, ways, "as it is").or(
         format!(
@@ -254,10 +252,9 @@ fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim 
     )
 }
 
-/// How many acknowledgements Linux as it is sends, by what draws them.
+/// Linux with GRO and SACK compression sends as many acknowledgements as its rules say.
 fn rules_of_linux(measured: &Measured<'_>, pair: &Pair, route: Route, way: usize) -> Claim {
-    let beyond = |values: &Values| acks(values) - acks_by_rule_of_linux(values);
-    let beyond = measured.of(route, way, beyond);
+    let beyond = measured.of(route, way, acks_beyond_rule_of_linux);
     let handled = measured.of(route, way, acks_of_handled);
     let packets = measured.get(route, way, value::TCP_PACKETS);
     let is_offload = packets.is_below(0.9).and(handled.is_at_most(1.1));

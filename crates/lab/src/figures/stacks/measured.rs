@@ -192,6 +192,11 @@ pub(super) fn acks_by_rule_of_linux(values: &Values) -> f64 {
     acks_by_rule(values) + values.get(value::TCP_WIDENING) / 2.0 - values.get(value::TCP_COMPRESSED)
 }
 
+/// How many more there are than that.
+pub(super) fn acks_beyond_rule_of_linux(values: &Values) -> f64 {
+    acks(values) - acks_by_rule_of_linux(values)
+}
+
 /// Acknowledgements for each packet that the kernel's TCP handled after it had joined some.
 pub(super) fn acks_of_handled(values: &Values) -> f64 {
     acks(values) / (values.get(value::TCP_PACKETS) - values.get(value::TCP_MERGED))

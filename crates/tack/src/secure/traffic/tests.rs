@@ -6,17 +6,10 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::{Connection, ServerConnection};
 
-use super::super::config::Setup;
+use super::super::config::tests::setup;
 use super::super::handshake::Side;
-use super::super::identity::Identity;
-use super::super::verify::{RawKeys, Wanted};
 use super::trial::{pair as two, records};
 use super::*;
-
-fn setup() -> Setup {
-    let identity = Identity::generate().unwrap();
-    Setup::new(identity, b"test".to_vec(), RawKeys::new(Wanted::Anybody))
-}
 
 fn name() -> ServerName<'static> {
     ServerName::try_from("tack.invalid").unwrap()
