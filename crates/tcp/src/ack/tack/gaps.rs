@@ -20,7 +20,7 @@ use tack_base::{Instant, StreamOffset};
 
 use super::carried::Carried;
 use super::frontier::{Frontier, New};
-use super::report_order::{GapReports, ReportOrder};
+use super::report_order::{GapReports, ReportOrder, Wanted};
 use crate::ack::Settle;
 use crate::send::packet_number::PacketNumber;
 
@@ -386,11 +386,11 @@ impl Gaps {
         });
     }
 
-    /// Lets `write` list at most `wanted` of the lost gaps, ascending, as long as it has room for
+    /// Lets `write` list the `wanted` ones of the lost gaps, ascending, as long as it has room for
     /// them. What is reported now can be repaired `round` later, and no sooner.
     pub(super) fn report(
         &mut self,
-        wanted: u64,
+        wanted: Wanted,
         now: Instant,
         round: Duration,
         mut write: impl FnMut(Range<PacketNumber>) -> bool,

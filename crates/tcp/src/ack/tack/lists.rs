@@ -2,6 +2,7 @@
 
 use super::TackPolicy;
 use super::blocks::MAX_BLOCKS;
+use super::report_order::Wanted;
 use super::schedule::BASE_GAPS;
 use crate::ack::kind::LossReporting;
 use crate::ack::policy::{AckReason, ReportContext};
@@ -12,14 +13,19 @@ use tack_wire::tack::ListsWriter;
 const FEW_BLOCKS: usize = 8;
 
 impl TackPolicy {
-    /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where
-    /// that pays.
-    fn wanted_gaps(&self) -> u64 {
-        if self.schedule.params.losses == LossReporting::Never {
-            return 0;
-        }
-        if !self.schedule.params.rich {
-            return 1;
+    /// Which gaps a report should list (TACK §5.1): `Q` of them, `rho·rho'·bdp/MSS − Q` more where
+    /// that pays, and all that are new. Many losses share a report: what it left out would wait
+    /// for the next ones, four by four, and the stream with it.
+    fn wanted_gaps(&self, silent: bool) -> Wanted {
+        let few = |due| Wanted {
+            due,
+            all_new: false,
+        };
+        match self.schedule.params.losses {
+            LossReporting::Never => return few(0),
+            _ if !self.schedule.params.rich => return few(1),
+            LossReporting::AtOnce if silent => return few(u64::MAX),
+            _ => {}
         }
         let bdp = self.schedule.bdp() as f64;
         let mss = self.schedule.peer_mss as f64;
@@ -31,7 +37,10 @@ impl TackPolicy {
         } else {
             losses * self.schedule.segments(&self.gaps) as f64
         };
-        BASE_GAPS.max(lost_per_report as u64 + 1)
+        Wanted {
+            due: BASE_GAPS.max(lost_per_report as u64 + 1),
+            all_new: true,
+        }
     }
 
     /// Fills the data field. Returns its length.
@@ -42,10 +51,7 @@ impl TackPolicy {
         // Nothing has arrived since the last report: what it said did not help, or did not get
         // through.
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
-        let wanted = match self.schedule.params.losses {
-            LossReporting::AtOnce if silent && self.schedule.params.rich => u64::MAX,
-            _ => self.wanted_gaps(),
-        };
+        let wanted = self.wanted_gaps(silent);
         self.gaps.resolve_ahead(context.received_to, context.ahead);
         let max_blocks = if !self.schedule.params.rich {
             1

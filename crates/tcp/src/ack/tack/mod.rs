@@ -252,7 +252,9 @@ impl AckPolicy for TackPolicy {
                 false => AckDecision::Now(AckReason::Threshold),
             };
         }
-        self.schedule.on_window(arrival.window_left, &self.gaps);
+        // Above a hole a report opens nothing, however small the window is.
+        let opens = (arrival.unacknowledged > 0).then_some(arrival.window_left);
+        self.schedule.on_window(opens, &self.gaps);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled
         // gap.
         self.schedule

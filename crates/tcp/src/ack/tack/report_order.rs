@@ -19,6 +19,15 @@ const MOST: usize = 700;
 /// Longest interval between two times that an open gap is reported.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 
+/// Which lost gaps a report should name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// So many of those that are due.
+    pub(super) due: u64,
+    /// All that were never reported.
+    pub(super) all_new: bool,
+}
+
 /// When one gap was reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GapReports {
@@ -99,13 +108,16 @@ impl ReportOrder {
         reported
     }
 
-    /// The first numbers of at most `wanted` gaps that are due, ascending. To be given back.
-    pub(super) fn take_due(&mut self, wanted: u64, now: Instant) -> Vec<PacketNumber> {
-        let wanted = usize::try_from(wanted).unwrap_or(MOST).min(MOST);
+    /// The first numbers of the `wanted` gaps, ascending. To be given back.
+    pub(super) fn take_due(&mut self, wanted: Wanted, now: Instant) -> Vec<PacketNumber> {
+        let most = usize::try_from(wanted.due).unwrap_or(MOST);
         let mut chosen = core::mem::take(&mut self.chosen);
         chosen.clear();
         let due = self.due.iter().take_while(|(due, _)| *due <= now);
-        chosen.extend(due.take(wanted).map(|(_, number)| *number));
+        let due = due.enumerate().take(MOST).take_while(|(index, (due, _))| {
+            *index < most || wanted.all_new && *due == GapReports::NEVER.due
+        });
+        chosen.extend(due.map(|(_, (_, number))| *number));
         chosen.sort_unstable();
         chosen
     }
@@ -126,19 +138,42 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Lets `order` report at most `wanted` gaps at `now`.
+    /// Lets `order` report at most `due` gaps at `now`.
     fn report(
         order: &mut ReportOrder,
         reported: &mut [GapReports],
-        wanted: u64,
+        due: u64,
         now: Instant,
     ) -> Vec<PacketNumber> {
-        let chosen = order.take_due(wanted, now);
+        let all_new = false;
+        let chosen = order.take_due(Wanted { due, all_new }, now);
         for &number in &chosen {
             let gap = &mut reported[number.0 as usize];
             *gap = order.report(number, *gap, now, ROUND);
         }
         chosen
+    }
+
+    /// Reports of many losses are as few as reports of few: a gap that one leaves out would wait
+    /// for the next.
+    #[test]
+    fn all_new_gaps_are_reported_at_once() {
+        let mut order = ReportOrder::default();
+        for number in 0..2 * MOST as u64 {
+            order.add(PacketNumber(number), GapReports::NEVER);
+        }
+        let all_new = Wanted {
+            due: 4,
+            all_new: true,
+        };
+        for due in [MOST, MOST, 4] {
+            let chosen = order.take_due(all_new, at(1));
+            assert_eq!(chosen.len(), due);
+            for &number in &chosen {
+                order.report(number, GapReports::NEVER, at(1), ROUND);
+            }
+            order.give_back(chosen);
+        }
     }
 
     #[test]

@@ -275,11 +275,11 @@ impl Schedule {
     /// acknowledgement opens it further: what is offered beyond L segments must last for a period
     /// and a round trip, `T' = (W - L·MSS)/rate - RTTmin`, that is beta' = bdp/(W - bdp). The
     /// saving shrinks with the window, down to counting segments where it holds no more than a bdp.
-    pub(super) fn on_window(&mut self, window_left: u64, gaps: &Gaps) {
-        let offered = window_left + self.pending;
+    /// `None` says that a report would not open it.
+    pub(super) fn on_window(&mut self, window_left: Option<u64>, gaps: &Gaps) {
         let rate = self.peak_rate.get().filter(|rate| *rate > Rate::ZERO);
-        self.offered = rate.map(|rate| Offered {
-            bytes: offered.saturating_sub(self.threshold(gaps)),
+        self.offered = window_left.zip(rate).map(|(window_left, rate)| Offered {
+            bytes: (window_left + self.pending).saturating_sub(self.threshold(gaps)),
             rate,
             rtt_min: self.rtt_min.into(),
         });
@@ -581,7 +581,7 @@ mod tests {
             schedule.on_data(at(0), 2_000, window_left);
             schedule.on_report(at(1), &gaps);
             schedule.on_data(at(arrival), 1_000, window_left);
-            schedule.on_window(window_left, &gaps);
+            schedule.on_window(Some(window_left), &gaps);
             schedule.on_report(at(arrival), &gaps);
             let repeat = schedule.due(&gaps, false);
             assert_eq!(repeat.is_some(), is_repeated, "{window_left}, {arrival}");

@@ -476,9 +476,9 @@ fn every_one_of(count: u32) {
         let newest = 2 * count + number as u32;
         receiver.receive(now, newest, u64::from(newest));
         let (_, gaps) = receiver.report(now, AckReason::Threshold);
-        assert!(gaps.len() as u64 <= BASE_GAPS + 1, "{}", gaps.len());
         // The first round tells what was never told.
         if number >= 2 * reports / 4 {
+            assert!(gaps.len() as u64 <= BASE_GAPS + 1, "{}", gaps.len());
             for (distance, len) in gaps {
                 let start = u64::from(newest) - distance;
                 told_again.insert(start..start + len);
@@ -561,7 +561,7 @@ fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many
         schedule.on_sync(at(1), &sync_with(rtt), Duration::from_millis(forward));
         let rate = Some(Rate::from_bytes_per_sec(1_000 * rate));
         schedule.on_rate(at(1), rate, rate);
-        schedule.on_window(window, &policy.gaps);
+        schedule.on_window(Some(window), &policy.gaps);
         let found = policy.schedule.segments(&policy.gaps);
         assert_eq!(found, segments, "{rtt}, {forward}, {window}");
     }

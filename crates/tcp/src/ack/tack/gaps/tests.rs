@@ -17,6 +17,11 @@ fn lost(gaps: &Gaps) -> Vec<(u64, u64)> {
     below.map(|(start, gap)| (start.0, gap.end.0)).collect()
 }
 
+fn few(due: u64) -> Wanted {
+    let all_new = false;
+    Wanted { due, all_new }
+}
+
 fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
@@ -281,7 +286,7 @@ fn no_step_walks_all_gaps() {
         gaps.settle(at(number), RTT);
         gaps.resolve(StreamOffset(1001));
         gaps.resolve_ahead(StreamOffset(1001), &received);
-        gaps.report(4, at(number), RTT, |_| {
+        gaps.report(few(4), at(number), RTT, |_| {
             reported += 1;
             true
         });
@@ -344,7 +349,7 @@ fn behaves_like_a_list_of_missing_numbers() {
                 }
                 _ => {
                     let mut last = 0;
-                    gaps.report(3, at(now), RTT, |numbers| {
+                    gaps.report(few(3), at(now), RTT, |numbers| {
                         assert!(numbers.start.0 >= last && numbers.end.0 <= next);
                         last = numbers.end.0;
                         true
