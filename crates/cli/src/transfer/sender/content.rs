@@ -345,18 +345,19 @@ struct Queries {
     values: Vec<Value>,
 }
 
-/// Groups of the first query, and of the last one.
+/// Groups of the first two queries, and of the last one.
 const FEW_ASKED: u64 = 32;
 
 impl Queries {
     /// How many groups to ask for. While the receiver hashes the first groups, this side waits, and
     /// while this side hashes the last ones, the receiver does: few there, and many between, so
-    /// that few answers have to cross a long path.
+    /// that few answers have to cross a long path. Each query asks for as many as all before it, so
+    /// that the receiver stays ahead of this side.
     fn next_count(&self) -> u16 {
         let left = self.here - self.asked;
         let count = left
             .div_ceil(2)
-            .min(self.asked / 2)
+            .min(self.asked)
             .clamp(FEW_ASKED, MAX_ASKED.into())
             .min(left);
         u16::try_from(count).unwrap_or(MAX_ASKED)

@@ -196,6 +196,7 @@ impl AckPolicy for TackPolicy {
             return self.on_data_in_fallback(arrival, before);
         }
         let now = arrival.now;
+        let is_longer = arrival.peer_mss > self.schedule.peer_mss && self.schedule.peer_mss > 1;
         self.schedule.peer_mss = arrival.peer_mss;
         let number = match arrival.stamp {
             Some(stamp) => {
@@ -233,7 +234,9 @@ impl AckPolicy for TackPolicy {
         if self.loss_report_at(now).is_some_and(|at| at <= now) {
             return AckDecision::Now(self.loss_reason(now));
         }
-        if arrival.fin || arrival.ce_changed {
+        // A search for the path's packet size found a larger one (RFC 8899). The sender's window
+        // still counts the smaller ones, and may hold fewer than L of these.
+        if arrival.fin || arrival.ce_changed || is_longer {
             return AckDecision::Now(AckReason::Event);
         }
         // The window is nearly used up: say so before the sender finds out the hard way.

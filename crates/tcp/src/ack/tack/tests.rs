@@ -492,6 +492,26 @@ fn every_one_of(count: u32) {
     assert!(missing.is_empty(), "never told again: {missing:?}");
 }
 
+/// The search for the path's packet size makes segments six times longer, and the window that is in
+/// flight holds less than two of them: a transfer stood still for 40 ms.
+#[test]
+fn a_segment_longer_than_any_before_is_reported_at_once() {
+    let mut policy = TackPolicy::new(TackParams::default());
+    let mut arrive = |millis, len| {
+        let now = Instant::from_millis(millis);
+        let decision = policy.on_data(&DataArrival::in_order(now, len));
+        if matches!(decision, AckDecision::Now(_)) {
+            policy.on_ack_sent(now, Carried::Alone);
+        }
+        decision
+    };
+    arrive(1, 1440);
+    arrive(2, 1440);
+    assert_ne!(arrive(3, 1440), AckDecision::Now(AckReason::Event));
+    assert_eq!(arrive(4, 8940), AckDecision::Now(AckReason::Event));
+    assert_ne!(arrive(5, 8940), AckDecision::Now(AckReason::Event));
+}
+
 #[test]
 fn l_is_not_more_than_reports_can_tell_of() {
     let mut policy = TackPolicy::new(TackParams {
