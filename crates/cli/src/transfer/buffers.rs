@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::arrived::Arrived;
 use super::pace::{Pace, write_all};
 use super::pages::{PAGE, Pages};
 use super::protocol::{HEAD, MAX_DATA, data_head};
@@ -22,6 +23,10 @@ use super::starts::Starts;
 pub(crate) const BUFFER: usize = HEAD + MAX_DATA;
 /// What lies before a buffer, so that the content of its first frame begins a page.
 const LEAD: usize = PAGE - HEAD;
+/// Bytes of the memory of a buffer.
+pub(crate) const MEMORY: usize = LEAD + BUFFER;
+/// Where the content of a first frame lies in it.
+pub(crate) const CONTENT: usize = PAGE;
 /// Buffers of a sender: one being filled, one being emptied, two between them.
 pub(crate) const OUTGOING: usize = 4;
 /// Buffers of a receiver: one being filled, one being emptied. What they hold is lost when it is
@@ -43,7 +48,7 @@ pub(crate) struct Buffer {
 impl Buffer {
     fn new() -> Self {
         Self {
-            pages: Pages::new(LEAD + BUFFER),
+            pages: Pages::new(MEMORY),
             filled: 0,
             content: 0,
         }
@@ -210,6 +215,36 @@ impl Incoming {
             current: None,
             position: 0,
         }
+    }
+
+    /// At most `most` of the next bytes, those that are in one piece; `None` at the end of the
+    /// stream. They are to be consumed.
+    pub(crate) fn piece(&mut self, most: usize) -> io::Result<Option<Piece<'_>>> {
+        let len = self.fill_buf()?.len().min(most);
+        let start = self.position;
+        let buffer = self.current.as_mut().filter(|_| len > 0);
+        Ok(buffer.map(|buffer| Piece { buffer, start, len }))
+    }
+}
+
+/// A piece of an incoming stream.
+pub(crate) struct Piece<'a> {
+    buffer: &'a mut Buffer,
+    start: usize,
+    len: usize,
+}
+
+impl Arrived for Piece<'_> {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer.filled()[self.start..][..self.len]
+    }
+
+    fn exchange(&mut self, other: Pages) -> Result<Pages, Pages> {
+        let is_all = self.start == HEAD && self.start + self.len == self.buffer.filled;
+        if !is_all || other.len() != MEMORY {
+            return Err(other);
+        }
+        Ok(std::mem::replace(&mut self.buffer.pages, other))
     }
 }
 
@@ -536,6 +571,52 @@ mod tests {
                 let cut = ends.iter().find(|at| (start + 1..whole).contains(*at));
                 prop_assert_eq!(cut, None, "frame {}..{}", start, end);
             }
+        }
+    }
+
+    /// Only a frame that fills its buffer lends its memory, and the stream goes on after it.
+    #[test]
+    fn memory_of_a_whole_frame_can_be_exchanged() {
+        let ring = Ring::new(INCOMING);
+        let (mut incoming, mut spent) =
+            (Incoming::new(ring.full_out, ring.spent_in), ring.spent_out);
+        let mut fill = |frames: &[&[u8]]| {
+            let mut buffer = spent.try_recv().unwrap();
+            buffer.filled = 0;
+            for frame in frames {
+                buffer.append(frame);
+            }
+            ring.full_in.try_send(Ok(buffer)).unwrap();
+        };
+        let mut large = data_head(MAX_DATA).to_vec();
+        large.resize(BUFFER, 7);
+        let small = [&data_head(10)[..], &[1; 10]].concat();
+        fill(&[&large]);
+        fill(&[&small, &small]);
+        incoming.consume_head();
+        let mut piece = incoming.piece(MAX_DATA).unwrap().unwrap();
+        let mut other = Pages::new(MEMORY);
+        other.fill(9);
+        let had = piece.exchange(other).unwrap();
+        assert!(had[CONTENT..].iter().all(|byte| *byte == 7));
+        assert!(piece.bytes().iter().all(|byte| *byte == 9));
+        incoming.consume(MAX_DATA);
+        for _ in 0..2 {
+            incoming.consume_head();
+            let mut piece = incoming.piece(10).unwrap().unwrap();
+            assert_eq!(piece.bytes(), [1; 10]);
+            assert!(piece.exchange(Pages::new(MEMORY)).is_err());
+            assert_eq!(piece.bytes(), [1; 10]);
+            incoming.consume(10);
+        }
+        drop(ring.full_in);
+        assert!(incoming.piece(1).unwrap().is_none());
+    }
+
+    impl Incoming {
+        fn consume_head(&mut self) {
+            let mut head = [0; HEAD];
+            self.read_exact(&mut head).unwrap();
         }
     }
 

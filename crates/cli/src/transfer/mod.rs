@@ -4,6 +4,7 @@
 //! or writes files and hashes; a task moves buffers between it and the stream.
 
 mod args;
+mod arrived;
 mod bars;
 mod buffers;
 pub(crate) mod channel;

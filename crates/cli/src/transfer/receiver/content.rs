@@ -14,6 +14,7 @@ use super::part;
 use super::refused::Refused;
 use super::staged::{Staged, permitted, set_modified};
 use super::store::Store;
+use crate::transfer::arrived::Arrived;
 use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
 use crate::transfer::pages::Pages;
 use crate::transfer::protocol::{Hash, MAX_ASKED, MAX_HOLES, Refusal, Value, Violation};
@@ -194,12 +195,13 @@ impl Content {
     }
 
     /// Bytes of the file.
-    pub(crate) fn data(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn data(&mut self, mut arrived: impl Arrived) -> Result<(), Refused> {
+        let bytes = arrived.bytes();
         let position = self.advance(bytes.len() as u64, |hasher| hasher.update(bytes))?;
         let staged = self.staged()?;
         staged.seek(position);
         staged
-            .write(bytes)
+            .write(&mut arrived)
             .map_err(|error| Refused::storage(&error))
     }
 

@@ -13,11 +13,17 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::transfer::arrived::Arrived;
+use crate::transfer::buffers::{CONTENT, MEMORY};
 use crate::transfer::groups::GROUP;
 use crate::transfer::pages::{PAGE, Pages};
 
 /// Bytes of a block. A block is one group: a kill loses whole groups, which the sender sends again.
 const BLOCK: usize = GROUP as usize;
+const _: () = assert!(
+    CONTENT + BLOCK == MEMORY,
+    "a block has the memory of a buffer"
+);
 /// One block is being filled, the others are being written or wait. Those that wait are written at
 /// once.
 const BLOCKS: usize = 3;
@@ -39,6 +45,7 @@ pub(super) struct Direct {
 
 #[derive(Debug)]
 struct Block {
+    /// Its bytes begin at [`CONTENT`].
     pages: Pages,
     filled: usize,
     /// Where it goes.
@@ -46,6 +53,10 @@ struct Block {
 }
 
 impl Block {
+    fn bytes(&self) -> &[u8] {
+        &self.pages[CONTENT..][..self.filled]
+    }
+
     fn end(&self) -> u64 {
         self.at + self.filled as u64
     }
@@ -59,7 +70,7 @@ impl Direct {
         let (spent_in, spent) = sync_channel(BLOCKS);
         for _ in 0..BLOCKS {
             // The channel holds exactly as many as there are.
-            let _ = spent_in.try_send(Pages::new(BLOCK));
+            let _ = spent_in.try_send(Pages::new(MEMORY));
         }
         let plain = Arc::new(plain);
         let same = Arc::clone(&plain);
@@ -76,47 +87,58 @@ impl Direct {
         })
     }
 
-    /// Writes `bytes` from `at` on; false where that was through the page cache, since they come
-    /// slowly.
+    /// Writes what `arrived` from `at` on; false where that was through the page cache, since it
+    /// comes slowly.
     ///
     /// # Errors
     /// Also those of bytes that were taken before.
-    pub(super) fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<bool> {
+    pub(super) fn write(&mut self, arrived: &mut impl Arrived, at: u64) -> io::Result<bool> {
         let began = Instant::now();
-        let is_fast = self.rate.is_fast(bytes.len() as u64, began);
+        let len = arrived.bytes().len() as u64;
+        let is_fast = self.rate.is_fast(len, began);
         if is_fast {
-            self.take(bytes, at)?;
+            self.take(arrived, at)?;
         } else {
             self.pass_on()?;
             if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
                 self.end()?;
             }
-            self.plain.write_all_at(bytes, at)?;
+            self.plain.write_all_at(arrived.bytes(), at)?;
         }
         self.rate.leave_out(began.elapsed());
         Ok(is_fast)
     }
 
-    fn take(&mut self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    fn take(&mut self, arrived: &mut impl Arrived, mut at: u64) -> io::Result<()> {
         if self.current.as_ref().is_some_and(|block| block.end() != at) {
             self.pass_on()?;
         }
+        let is_block = arrived.bytes().len() == BLOCK && at.is_multiple_of(BLOCK as u64);
+        if is_block && self.current.is_none() {
+            let spare = self.spare()?;
+            let (pages, filled) = match arrived.exchange(spare) {
+                Ok(pages) => (pages, BLOCK),
+                Err(spare) => (spare, 0),
+            };
+            self.current = Some(Block { pages, filled, at });
+            if filled == BLOCK {
+                return self.pass_on();
+            }
+        }
+        let mut bytes = arrived.bytes();
         while !bytes.is_empty() {
             let mut block = match self.current.take() {
                 Some(block) => block,
-                None => match self.spent.recv() {
-                    Ok(pages) => Block {
-                        pages,
-                        filled: 0,
-                        at,
-                    },
-                    Err(_) => return self.end(),
+                None => Block {
+                    pages: self.spare()?,
+                    filled: 0,
+                    at,
                 },
             };
             // Blocks end where groups do.
             let room = BLOCK - (at % BLOCK as u64) as usize;
             let (part, rest) = bytes.split_at(bytes.len().min(room));
-            block.pages[block.filled..][..part.len()].copy_from_slice(part);
+            block.pages[CONTENT + block.filled..][..part.len()].copy_from_slice(part);
             block.filled += part.len();
             (bytes, at) = (rest, at + part.len() as u64);
             self.current = Some(block);
@@ -125,6 +147,14 @@ impl Direct {
             }
         }
         Ok(())
+    }
+
+    /// Memory for a block, once there is some.
+    fn spare(&mut self) -> io::Result<Pages> {
+        match self.spent.recv() {
+            Ok(pages) => Ok(pages),
+            Err(_) => Err(self.end().err().unwrap_or_else(gone)),
+        }
     }
 
     fn pass_on(&mut self) -> io::Result<()> {
@@ -149,12 +179,15 @@ impl Direct {
     /// The thread's result, once it has written what it was given.
     fn end(&mut self) -> io::Result<()> {
         self.full = None;
-        let gone = || io::Error::other("the thread that writes the file is gone");
         match self.thread.take() {
             Some(thread) => thread.join().map_err(|_| gone())?,
             None => Err(gone()),
         }
     }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread that writes the file is gone")
 }
 
 impl Drop for Direct {
@@ -213,7 +246,7 @@ fn work(
                     direct = None;
                 }
                 for block in &blocks[..run] {
-                    plain.write_all_at(&block.pages[..block.filled], block.at)?;
+                    plain.write_all_at(block.bytes(), block.at)?;
                 }
             }
             for block in blocks.drain(..run) {
@@ -242,7 +275,7 @@ fn is_whole(block: &Block) -> bool {
 fn write_directly(direct: &File, blocks: &[Block]) -> bool {
     let slices: Vec<_> = blocks
         .iter()
-        .map(|block| IoSlice::new(&block.pages[..block.filled]))
+        .map(|block| IoSlice::new(block.bytes()))
         .collect();
     let len: usize = blocks.iter().map(|block| block.filled).sum();
     blocks.iter().all(is_whole)
@@ -298,7 +331,7 @@ mod tests {
                     let end = (at + piece).min(bytes.len());
                     // With a hole.
                     if !(2 * BLOCK..3 * BLOCK).contains(&at) {
-                        direct.take(&bytes[at..end], at as u64).unwrap();
+                        direct.take(&mut &bytes[at..end], at as u64).unwrap();
                     }
                     at = end;
                 }
@@ -319,10 +352,62 @@ mod tests {
         let [one, other] = ["direct", "plain"].map(|name| scratch.path().join(name));
         let mut direct = Direct::start(open(&one), open(&other)).unwrap();
         let bytes = content(BLOCK + 10);
-        direct.take(&bytes, 0).unwrap();
+        direct.take(&mut &bytes[..], 0).unwrap();
         direct.finish().unwrap();
         assert!(std::fs::read(&one).unwrap() == bytes[..BLOCK]);
         assert!(std::fs::read(&other).unwrap()[BLOCK..] == bytes[BLOCK..]);
+    }
+
+    /// Content in memory that can be had.
+    struct Lent(Pages);
+
+    impl Lent {
+        fn new(bytes: &[u8]) -> Self {
+            let mut pages = Pages::new(MEMORY);
+            pages[CONTENT..].copy_from_slice(bytes);
+            Self(pages)
+        }
+    }
+
+    impl Arrived for Lent {
+        fn bytes(&self) -> &[u8] {
+            &self.0[CONTENT..]
+        }
+
+        fn exchange(&mut self, other: Pages) -> Result<Pages, Pages> {
+            Ok(std::mem::replace(&mut self.0, other))
+        }
+    }
+
+    #[test]
+    fn memory_that_holds_a_block_is_exchanged_for_spent_memory() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("part");
+        let mut direct = start(&path);
+        let bytes = content(20 * BLOCK + 100);
+        // Blocks, with one that comes in pieces, and one that begins within a block.
+        let mut taken = 0;
+        let ends = (1..10).map(|block| block * BLOCK);
+        let ends = ends.chain([9 * BLOCK + 77]);
+        let ends = ends.chain((10..20).map(|block| block * BLOCK + 77));
+        for end in ends.chain([20 * BLOCK, 20 * BLOCK + 100]) {
+            let at = taken;
+            let piece = &bytes[at..end];
+            if piece.len() == BLOCK {
+                let mut lent = Lent::new(piece);
+                let before = lent.0.as_ptr();
+                direct.take(&mut lent, at as u64).unwrap();
+                let is_exchanged = lent.0.as_ptr() != before;
+                assert_eq!(is_exchanged, at.is_multiple_of(BLOCK), "{at}");
+                // What is here now is somebody else's.
+                lent.0.fill(0xee);
+            } else {
+                direct.take(&mut &piece[..], at as u64).unwrap();
+            }
+            taken = end;
+        }
+        direct.finish().unwrap();
+        assert!(std::fs::read(&path).unwrap() == bytes);
     }
 
     #[test]
@@ -333,7 +418,7 @@ mod tests {
         let readable = File::open(&one).unwrap();
         let mut direct = Direct::start(readable, open(&other)).unwrap();
         let bytes = content(3 * BLOCK);
-        direct.take(&bytes, 0).unwrap();
+        direct.take(&mut &bytes[..], 0).unwrap();
         direct.finish().unwrap();
         assert!(std::fs::read(&other).unwrap() == bytes);
         assert!(std::fs::read(&one).unwrap().is_empty());
@@ -344,7 +429,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("part");
         let mut direct = start(&path);
-        direct.take(&content(BLOCK + 10), 0).unwrap();
+        direct.take(&mut &content(BLOCK + 10)[..], 0).unwrap();
         drop(direct);
         assert!(std::fs::read(&path).unwrap() == content(BLOCK + 10));
     }
@@ -358,14 +443,14 @@ mod tests {
         let mut direct = Direct::start(readable(), readable()).unwrap();
         let bytes = content(BLOCK);
         let results: Vec<_> = (0..2 * BLOCKS as u64 + 2)
-            .map(|block| direct.take(&bytes, block * BLOCK as u64))
+            .map(|block| direct.take(&mut &bytes[..], block * BLOCK as u64))
             .collect();
         let failed = results.iter().position(Result::is_err).unwrap();
         assert!(results[failed..].iter().all(Result::is_err));
         // Also where it comes slowly, and its own write would succeed.
         direct.plain = Arc::new(open(&path));
         assert!(!direct.rate.is_fast);
-        assert!(direct.write(&bytes, 0).is_err());
+        assert!(direct.write(&mut &bytes[..], 0).is_err());
         assert!(direct.finish().is_err());
     }
 
@@ -376,8 +461,8 @@ mod tests {
         let mut direct = start(&path);
         // The first bytes say nothing about the rate. What waits in a block is written, too.
         let bytes = content(10 + BLOCK);
-        direct.take(&bytes[..10], 0).unwrap();
-        assert!(!direct.write(&bytes[10..], 10).unwrap());
+        direct.take(&mut &bytes[..10], 0).unwrap();
+        assert!(!direct.write(&mut &bytes[10..], 10).unwrap());
         assert!(direct.current.is_none());
         direct.finish().unwrap();
         assert!(std::fs::read(&path).unwrap() == bytes);
@@ -396,7 +481,10 @@ mod tests {
                 direct.rate.is_fast = is_fast;
                 (direct.rate.began, direct.rate.bytes) = (None, 0);
                 let end = (at + piece / 6 + 1).min(bytes.len());
-                assert_eq!(direct.write(&bytes[at..end], at as u64).unwrap(), is_fast);
+                assert_eq!(
+                    direct.write(&mut &bytes[at..end], at as u64).unwrap(),
+                    is_fast
+                );
                 ways[usize::from(is_fast)] += 1;
                 at = end;
             }
@@ -444,7 +532,7 @@ mod tests {
     #[test]
     fn only_what_follows_each_other_is_written_at_once() {
         let block = |at: usize, filled| Block {
-            pages: Pages::new(BLOCK),
+            pages: Pages::new(MEMORY),
             filled,
             at: at as u64,
         };

@@ -68,9 +68,9 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let output = Output::to(file.try_clone().unwrap());
         let mut staged = output.stage(&dir).unwrap();
-        staged.write(b"ab").unwrap();
+        staged.write(&mut &b"ab"[..]).unwrap();
         staged.skip(100_000).unwrap();
-        staged.write(b"cd").unwrap();
+        staged.write(&mut &b"cd"[..]).unwrap();
         let existing = super::super::existing::Existing::Refuse;
         let modified = Modified::default();
         staged

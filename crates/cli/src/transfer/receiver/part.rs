@@ -136,11 +136,11 @@ mod tests {
         let (scratch, dir) = scratch();
         let path = scratch.path().join(".tack-x.part");
         let mut small = open(&dir, ".tack-x.part").unwrap().unwrap();
-        small.write(&[1; 1000]).unwrap();
+        small.write(&mut &[1; 1000][..]).unwrap();
         drop(small);
         assert!(!path.exists());
         let mut part = open(&dir, ".tack-x.part").unwrap().unwrap();
-        part.write(&vec![1; GROUP as usize]).unwrap();
+        part.write(&mut &vec![1; GROUP as usize][..]).unwrap();
         assert!(open(&dir, ".tack-x.part").unwrap().is_none(), "in use");
         drop(part);
         assert_eq!(len(&dir, ".tack-x.part"), GROUP);
@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(len(&dir, name), 0, "its content is not told");
             let mut part = open(&dir, name).unwrap().unwrap();
             assert_eq!(part.old(), 0);
-            part.write(&[1; 100]).unwrap();
+            part.write(&mut &[1; 100][..]).unwrap();
             drop(part);
             assert!(std::fs::read(&precious).unwrap() == content);
         }

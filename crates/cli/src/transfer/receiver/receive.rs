@@ -5,7 +5,7 @@ mod entries;
 mod extras;
 
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::io::Read;
 use std::sync::Arc;
 
 use super::admission::Admission;
@@ -18,6 +18,7 @@ use super::receive_error::ReceiveError;
 use super::refused::Refused;
 use super::session::Session;
 use super::store::Store;
+use crate::transfer::buffers::Incoming;
 use crate::transfer::names::RULES;
 use crate::transfer::protocol::{
     HEAD, Head, Hello, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation,
@@ -33,7 +34,7 @@ enum Current {
 
 /// Receives one transfer from `input` until its end.
 pub(crate) fn receive(
-    input: &mut impl BufRead,
+    input: &mut Incoming,
     session: &Arc<Session>,
     store: &Store,
     admission: &Admission,
@@ -77,14 +78,14 @@ pub(crate) fn receive(
     result
 }
 
-fn head(input: &mut impl BufRead) -> Result<Head, ReceiveError> {
+fn head(input: &mut Incoming) -> Result<Head, ReceiveError> {
     let mut head = [0; HEAD];
     input.read_exact(&mut head)?;
     Ok(Head::parse(head)?)
 }
 
 fn greet(
-    input: &mut impl BufRead,
+    input: &mut Incoming,
     session: &Session,
     store: &Store,
     admission: &Admission,
@@ -111,8 +112,8 @@ fn greet(
     Ok(hello)
 }
 
-struct Receiver<'a, R> {
-    input: &'a mut R,
+struct Receiver<'a> {
+    input: &'a mut Incoming,
     session: &'a Arc<Session>,
     store: &'a Store,
     committer: &'a Committer,
@@ -131,7 +132,7 @@ struct Receiver<'a, R> {
     carried: u64,
 }
 
-impl<R: BufRead> Receiver<'_, R> {
+impl Receiver<'_> {
     fn run(mut self) -> Result<(), ReceiveError> {
         let mut payload = vec![0; MAX_CONTROL];
         let mut current = Current::Nothing;

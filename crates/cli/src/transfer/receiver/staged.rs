@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use super::direct::Direct;
 use super::existing::Existing;
 use super::flusher::Flusher;
+use crate::transfer::arrived::Arrived;
 use crate::transfer::groups::GROUP;
 use crate::transfer::protocol::Modified;
 
@@ -139,21 +140,22 @@ impl Staged {
     }
 
     /// Writes the next bytes.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, arrived: &mut impl Arrived) -> io::Result<()> {
         if self.is_stream {
-            return (&self.file).write_all(bytes);
+            return (&self.file).write_all(arrived.bytes());
         }
+        let len = arrived.bytes().len() as u64;
         let is_direct = match &mut self.direct {
-            Some(direct) => direct.write(bytes, self.position)?,
+            Some(direct) => direct.write(arrived, self.position)?,
             None => {
-                self.file.write_all_at(bytes, self.position)?;
+                self.file.write_all_at(arrived.bytes(), self.position)?;
                 false
             }
         };
         if let (false, Some(flusher)) = (is_direct, &mut self.flusher) {
-            flusher.wrote(bytes.len() as u64);
+            flusher.wrote(len);
         }
-        self.position += bytes.len() as u64;
+        self.position += len;
         Ok(())
     }
 

@@ -96,7 +96,7 @@ fn what_has_gone_since_the_offer_comes_as_a_whole() {
         // The sender asks for what it was told of, two queries ahead.
         assert!(content.query(0, 2).unwrap().unwrap().is_empty());
         assert!(content.query(2, 1).unwrap().unwrap().is_empty());
-        content.data(&bytes(SIZE)).unwrap();
+        content.data(&bytes(SIZE)[..]).unwrap();
         let (complete, size) = content.end(hash()).unwrap();
         let Complete::Stored(staged) = complete else {
             panic!("nothing of it was here");
@@ -189,8 +189,8 @@ fn a_file_has_no_more_bytes_than_announced() {
         Err(Violation::Group(0)),
         "nothing is here"
     );
-    content.data(&bytes(SIZE)).unwrap();
-    assert_eq!(content.data(&[1]).unwrap_err().reason, Refusal::Corrupt);
+    content.data(&bytes(SIZE)[..]).unwrap();
+    assert_eq!(content.data(&[1][..]).unwrap_err().reason, Refusal::Corrupt);
 }
 
 #[test]

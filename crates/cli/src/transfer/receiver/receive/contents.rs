@@ -4,13 +4,14 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use super::{Current, Receiver};
+use crate::transfer::arrived::Arrived;
 use crate::transfer::protocol::{Hash, Head, Kind, Reply, Request, Violation};
 use crate::transfer::receiver::committer::Job;
 use crate::transfer::receiver::content::{Complete, Content};
 use crate::transfer::receiver::offer::Wanted;
 use crate::transfer::receiver::receive_error::ReceiveError;
 
-impl<R: BufRead> Receiver<'_, R> {
+impl Receiver<'_> {
     pub(super) fn begin(&mut self, index: u64) -> Result<Current, ReceiveError> {
         let wanted = self
             .offered
@@ -89,14 +90,13 @@ impl<R: BufRead> Receiver<'_, R> {
             .map_err(ReceiveError::Declined)?;
         let mut left = head.len;
         while left > 0 {
-            let chunk = self.input.fill_buf()?;
-            if chunk.is_empty() {
+            let Some(piece) = self.input.piece(left)? else {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-            }
-            let amount = chunk.len().min(left);
+            };
+            let amount = piece.bytes().len();
             self.session.pass(amount as u64);
             let failed = match &mut current {
-                Current::File(content) => content.data(&chunk[..amount]).err(),
+                Current::File(content) => content.data(piece).err(),
                 _ => None,
             };
             self.input.consume(amount);

@@ -1,6 +1,5 @@
 //! Requests between contents of files: directories, offers of files, links.
 
-use std::io::BufRead;
 use std::os::unix::ffi::OsStrExt;
 
 use super::{Current, Receiver};
@@ -11,7 +10,7 @@ use crate::transfer::receiver::offer::Answer;
 use crate::transfer::receiver::receive_error::ReceiveError;
 use crate::transfer::receiver::refused::Refused;
 
-impl<R: BufRead> Receiver<'_, R> {
+impl Receiver<'_> {
     /// Handles a request between contents of files.
     pub(super) fn entry(&mut self, request: Request<'_>) -> Result<Current, ReceiveError> {
         match request {

@@ -1,13 +1,12 @@
 //! Requests about entries that the sender does not have (`--delete`).
 
-use std::io::BufRead;
 use std::os::unix::ffi::OsStringExt;
 
 use super::Receiver;
 use crate::transfer::protocol::{Kind, Reply, Violation};
 use crate::transfer::receiver::receive_error::ReceiveError;
 
-impl<R: BufRead> Receiver<'_, R> {
+impl Receiver<'_> {
     /// Reports what the sender does not have, one full report at most.
     pub(super) fn tell_extras(&mut self) -> Result<(), ReceiveError> {
         let unexpected = Violation::Unexpected(Kind::Extras);

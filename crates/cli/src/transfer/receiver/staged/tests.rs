@@ -21,7 +21,7 @@ fn both(dir: &Arc<Dir>) -> [Staged; 2] {
 fn a_dropped_file_leaves_nothing() {
     let (scratch, dir) = scratch();
     for mut staged in both(&dir) {
-        staged.write(b"half").unwrap();
+        staged.write(&mut &b"half"[..]).unwrap();
     }
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
@@ -41,7 +41,7 @@ fn commit_names_the_file_and_keeps_mode_and_time() {
     let (scratch, dir) = scratch();
     for (number, mut staged) in both(&dir).into_iter().enumerate() {
         let name = format!("file{number}");
-        staged.write(b"whole").unwrap();
+        staged.write(&mut &b"whole"[..]).unwrap();
         let modified = Modified {
             seconds: 1_000_000_007,
             nanos: 5_000,
@@ -77,7 +77,7 @@ fn holes_stay_holes_also_at_the_end() {
     let (scratch, dir) = scratch();
     for (number, mut staged) in both(&dir).into_iter().enumerate() {
         staged.skip(8 << 20).unwrap();
-        staged.write(b"x").unwrap();
+        staged.write(&mut &b"x"[..]).unwrap();
         staged.skip(8 << 20).unwrap();
         let name = number.to_string();
         staged
@@ -113,7 +113,7 @@ fn a_taken_name_is_refused_or_replaced() {
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
     }
     for (number, mut staged) in both(&dir).into_iter().enumerate() {
-        staged.write(b"new").unwrap();
+        staged.write(&mut &b"new"[..]).unwrap();
         staged
             .commit(
                 number.to_string().as_bytes(),
@@ -156,7 +156,7 @@ fn a_renamed_file_leaves_what_is_there() {
     let (scratch, dir) = scratch();
     std::fs::write(scratch.path().join("a.txt"), "old").unwrap();
     for (number, mut staged) in (1..).zip(both(&dir)) {
-        staged.write(b"new").unwrap();
+        staged.write(&mut &b"new"[..]).unwrap();
         let name = staged
             .commit(b"a.txt", 3, 0o644, Modified::default(), Existing::Rename)
             .unwrap();
