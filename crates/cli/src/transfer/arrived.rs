@@ -8,8 +8,9 @@ pub(crate) trait Arrived {
     fn bytes(&self) -> &[u8];
 
     /// Gives away the memory that holds the content, from
-    /// [`CONTENT`](crate::transfer::buffers::CONTENT) on, and has `other` in its place. `Err`
-    /// returns `other` where the content is not all that the memory holds.
+    /// [`CONTENT`](crate::transfer::buffers::CONTENT) on, and has `other` in its place. `bytes` are
+    /// not the content any more then. `Err` returns `other` where the content is not all that the
+    /// memory holds, or `other` has another size.
     fn exchange(&mut self, other: Pages) -> Result<Pages, Pages>;
 }
 

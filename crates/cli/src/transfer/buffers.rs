@@ -574,7 +574,7 @@ mod tests {
         }
     }
 
-    /// Only a frame that fills its buffer lends its memory, and the stream goes on after it.
+    /// Only a frame that fills its buffer gives its memory away, and the stream goes on after it.
     #[test]
     fn memory_of_a_whole_frame_can_be_exchanged() {
         let ring = Ring::new(INCOMING);

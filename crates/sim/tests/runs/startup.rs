@@ -210,8 +210,9 @@ fn thousands_of_losses_at_once_are_reported_soon_and_together() {
             tack.2 > 2000,
             "{congestion} {queue}: losses are few: {tack:?}"
         );
+        let most = if congestion == "bbr" { 4_000 } else { 1_000 };
         assert!(
-            20 * tack.0 < plain.0 && tack.1 > 0.9 * plain.1,
+            tack.0 < most && tack.1 > 0.9 * plain.1,
             "{congestion} {queue}: {tack:?}, {plain:?}"
         );
     }

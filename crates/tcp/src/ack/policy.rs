@@ -53,6 +53,9 @@ pub struct DataArrival {
     pub window: u64,
     /// A congestion mark begins with it (RFC 3168): the peer should know at once.
     pub ce_changed: bool,
+    /// An acknowledgement would let the peer send more, whether or not it acknowledges data: the
+    /// application read some, or the receive buffer grew.
+    pub(crate) window_moves: bool,
     /// Number and departure, where the peer stamps them.
     pub(crate) stamp: Option<DataStamp>,
 }
@@ -75,6 +78,7 @@ impl DataArrival {
             window_left: 1 << 20,
             window: 1 << 20,
             ce_changed: false,
+            window_moves: false,
             stamp: None,
         }
     }

@@ -196,6 +196,12 @@ impl ReceiveWindow {
         }
     }
 
+    /// A segment that leaves now would promise more than the last one did.
+    #[inline]
+    pub(crate) fn would_move(&self, read: StreamOffset) -> bool {
+        self.wanted_edge(read) > self.edge
+    }
+
     fn wanted_edge(&self, read: StreamOffset) -> StreamOffset {
         let free = read + self.buffer as u64;
         // Small advances of the edge would make the peer send small segments: hold them back.

@@ -351,8 +351,8 @@ const FEW_ASKED: u64 = 32;
 impl Queries {
     /// How many groups to ask for. While the receiver hashes the first groups, this side waits, and
     /// while this side hashes the last ones, the receiver does: few there, and many between, so
-    /// that few answers have to cross a long path. Each query asks for as many as all before it, so
-    /// that the receiver stays ahead of this side.
+    /// that few answers have to cross a long path. A query asks for as many as all before it at
+    /// most, so that the receiver has groups to hash until the next one comes.
     fn next_count(&self) -> u16 {
         let left = self.here - self.asked;
         let count = left
@@ -432,6 +432,9 @@ mod tests {
             assert_eq!(counts.iter().sum::<u64>(), here);
             assert!(counts.iter().all(|count| *count <= MAX_ASKED.into()));
             assert!(counts[0] <= FEW_ASKED && *counts.last().unwrap() <= FEW_ASKED);
+            if here >= 1024 {
+                assert_eq!(counts[..5], [32, 32, 64, 128, 128]);
+            }
             let least = here / u64::from(MAX_ASKED);
             assert!(counts.len() as u64 <= least + 12, "{counts:?}");
         }

@@ -14,8 +14,8 @@ const FEW_BLOCKS: usize = 8;
 
 impl TackPolicy {
     /// Which gaps a report should list (TACK §5.1): `Q` of them, `rho·rho'·bdp/MSS − Q` more where
-    /// that pays, and all that are new. Many losses share a report: what it left out would wait
-    /// for the next ones, four by four, and the stream with it.
+    /// that pays, and all that are new. Many losses share a report: gaps that it left out would
+    /// wait for later reports, four in each, and the stream would wait too.
     fn wanted_gaps(&self, silent: bool) -> Wanted {
         let few = |due| Wanted {
             due,

@@ -196,8 +196,8 @@ impl AckPolicy for TackPolicy {
             return self.on_data_in_fallback(arrival, before);
         }
         let now = arrival.now;
-        let is_longer = arrival.peer_mss > self.schedule.peer_mss && self.schedule.peer_mss > 1;
-        self.schedule.peer_mss = arrival.peer_mss;
+        let before_mss = core::mem::replace(&mut self.schedule.peer_mss, arrival.peer_mss);
+        let is_longer = before_mss > 1 && arrival.peer_mss > before_mss + before_mss / 8;
         let number = match arrival.stamp {
             Some(stamp) => {
                 self.run.end();
@@ -235,7 +235,8 @@ impl AckPolicy for TackPolicy {
             return AckDecision::Now(self.loss_reason(now));
         }
         // A search for the path's packet size found a larger one (RFC 8899). The sender's window
-        // still counts the smaller ones, and may hold fewer than L of these.
+        // still counts the smaller ones, and may hold fewer than L of these. Growth by a few bytes
+        // draws nothing: a peer could go on with it.
         if arrival.fin || arrival.ce_changed || is_longer {
             return AckDecision::Now(AckReason::Event);
         }
@@ -255,9 +256,10 @@ impl AckPolicy for TackPolicy {
                 false => AckDecision::Now(AckReason::Threshold),
             };
         }
-        // Above a hole a report opens nothing, however small the window is.
-        let opens = (arrival.unacknowledged > 0).then_some(arrival.window_left);
-        self.schedule.on_window(opens, &self.gaps);
+        // Above a hole a report opens nothing, unless the buffer grows or the application reads.
+        let opens = arrival.unacknowledged > 0 || arrival.window_moves;
+        let window_left = opens.then_some(arrival.window_left);
+        self.schedule.on_window(window_left, &self.gaps);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled
         // gap.
         self.schedule

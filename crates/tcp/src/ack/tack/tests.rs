@@ -84,6 +84,7 @@ impl Receiver {
             window_left: 1 << 24,
             window: 1 << 24,
             ce_changed: false,
+            window_moves: false,
             stamp: Some(DataStamp {
                 number,
                 departure: now.as_micros() as u32,
@@ -510,6 +511,30 @@ fn a_segment_longer_than_any_before_is_reported_at_once() {
     assert_ne!(arrive(3, 1440), AckDecision::Now(AckReason::Event));
     assert_eq!(arrive(4, 8940), AckDecision::Now(AckReason::Event));
     assert_ne!(arrive(5, 8940), AckDecision::Now(AckReason::Event));
+}
+
+/// In a small window reports are denser than beta in RTTmin, where they let the sender go on. Above
+/// a hole they do not, unless the application reads or the buffer grows.
+#[test]
+fn reports_of_a_small_window_are_dense_where_they_open_it() {
+    let at = Instant::from_millis;
+    // A sender in startup has four reports in RTTmin/beta.
+    let due = [(Some(3_000), 2_000), (None, 4_500)];
+    for (opens, due) in due {
+        let params = TackParams::default();
+        let gaps = Gaps::new(params.settle);
+        let mut schedule = Schedule::new(params);
+        schedule.peer_mss = 1_000;
+        schedule.set_rtt_min(Duration::from_millis(40));
+        let rate = Some(Rate::from_bytes_per_sec(1_000_000));
+        schedule.on_rate(at(1), rate, rate);
+        schedule.on_data(at(2), 2_000, 3_000);
+        schedule.on_report(at(2), &gaps);
+        schedule.on_data(at(2), 2_000, 3_000);
+        schedule.on_window(opens, &gaps);
+        let next = schedule.due(&gaps, false).expect("two segments arrived");
+        assert_eq!(next.at, Instant::from_micros(due), "{opens:?}");
+    }
 }
 
 #[test]

@@ -153,6 +153,10 @@ impl Connection {
                 .window
                 .room(self.receiver.reassembly.read_position()),
             ce_changed: false,
+            window_moves: self
+                .receiver
+                .window
+                .would_move(self.receiver.reassembly.read_position()),
             stamp: match segment.header.options.tack {
                 Some(TackOption::Data(stamp)) => Some(stamp),
                 _ => None,
