@@ -15,6 +15,20 @@ use crate::transfer::channel::{Channel, Writer};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The pause before the next attempt, which grows.
+struct Pause(Duration);
+
+impl Pause {
+    const FIRST: Self = Self(FIRST_PAUSE);
+
+    /// How long to wait where attempts go on for `left`: the last one comes at its end.
+    fn next(&mut self, left: Duration) -> Duration {
+        let pause = self.0.min(left.max(FIRST_PAUSE));
+        self.0 = (self.0 * 2).min(LAST_PAUSE);
+        pause
+    }
+}
+
 /// How connections are made.
 pub(crate) trait Dialer {
     /// A connection.
@@ -71,7 +85,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
     confirmations: &Arc<Confirmations>,
     progress: &Progress,
 ) -> Outcome<<D::Channel as Channel>::Writer> {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Pause::FIRST;
     // Since when nothing went forward, and how far it went before.
     let (mut since, mut best) = (Instant::now(), 0);
     let mut last = None::<Broken<_>>;
@@ -113,7 +127,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
                     error.is_busy() || error.is_lost() && limits.reconnect > Duration::ZERO;
                 lost |= error.is_lost();
                 if progress.bytes() > best {
-                    (since, pause) = (Instant::now(), FIRST_PAUSE);
+                    (since, pause) = (Instant::now(), Pause::FIRST);
                     best = progress.bytes();
                 }
                 let broken = Broken {
@@ -147,9 +161,28 @@ pub(crate) async fn send_patiently<D: Dialer>(
         }
         let left = limit(lost).saturating_sub(since.elapsed());
         tokio::select! {
-            () = tokio::time::sleep(pause.min(left.max(FIRST_PAUSE))) => {}
+            () = tokio::time::sleep(pause.next(left)) => {}
             exit = signals.next() => return Outcome::Interrupted(settled(last).map(|(writer, _)| writer), exit),
         }
-        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end_with_the_attempts() {
+        let pauses = |left: u64, count| {
+            let mut pause = Pause::FIRST;
+            let next = |_| pause.next(Duration::from_millis(left)).as_millis();
+            (0..count).map(next).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            pauses(60_000, 8),
+            [200, 400, 800, 1600, 3200, 5000, 5000, 5000]
+        );
+        assert_eq!(pauses(1000, 5), [200, 400, 800, 1000, 1000]);
+        assert_eq!(pauses(0, 3), [200, 200, 200]);
     }
 }
