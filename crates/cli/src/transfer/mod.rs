@@ -3,6 +3,7 @@
 //! The protocol is described in `docs/transfer-protocol.md`. A blocking thread on each side reads
 //! or writes files and hashes; a task moves buffers between it and the stream.
 
+mod ahead;
 mod args;
 mod arrived;
 mod bars;

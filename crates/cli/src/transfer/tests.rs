@@ -33,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 fn service(dir: &Path, silence: Duration) -> Arc<Service> {
     Arc::new(Service {
         store: Store::open(dir, Existing::Refuse).unwrap(),
-        committer: Committer::start().unwrap(),
+        committer: Committer::new(),
         listing: Listing::Files,
         admission: Admission::default(),
         sessions: Sessions::default(),

@@ -58,8 +58,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let store = store(&args)?;
     let service = Arc::new(Service {
         store,
-        committer: Committer::start()
-            .map_err(|error| Failure::failed("cannot start threads", error))?,
+        committer: Committer::new(),
         listing: if args.json {
             Listing::Files
         } else {

@@ -5,8 +5,11 @@
 //! on).
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 
 use super::existing::Existing;
 use super::refused::Refused;
@@ -15,7 +18,7 @@ use super::session::Session;
 use super::staged::Staged;
 use crate::transfer::protocol::{Hash, Modified};
 
-/// Threads; they share the work of all transfers.
+/// Most threads; they share the work of all transfers.
 const THREADS: usize = 64;
 /// Complete files that wait for a thread, all transfers together. One holds a file descriptor, a
 /// resumed one two.
@@ -37,42 +40,73 @@ pub(crate) struct Job {
     pub(crate) reservation: Option<Reservation>,
 }
 
-/// The threads; they end when the last handle is dropped.
+/// The threads; they end when the last handle is dropped. Each is started when a file comes and
+/// none is free: most transfers need few.
 #[derive(Clone, Debug)]
 pub(crate) struct Committer {
     jobs: SyncSender<Job>,
+    pool: Arc<Pool>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    queue: Mutex<Receiver<Job>>,
+    threads: AtomicUsize,
+    /// Files that were queued and are not committed yet.
+    open: AtomicUsize,
 }
 
 impl Committer {
-    pub(crate) fn start() -> std::io::Result<Self> {
+    pub(crate) fn new() -> Self {
         let (jobs, queue) = sync_channel(WAITING);
-        let queue = Arc::new(Mutex::new(queue));
-        for _ in 0..THREADS {
-            let queue = Arc::clone(&queue);
-            std::thread::Builder::new()
-                .name("committer".into())
-                .stack_size(256 << 10)
-                .spawn(move || work(&queue))?;
+        let pool = Pool {
+            queue: Mutex::new(queue),
+            threads: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+        };
+        Self {
+            jobs,
+            pool: Arc::new(pool),
         }
-        Ok(Self { jobs })
     }
 
     /// Queues a file; waits while too many are queued.
     pub(crate) fn submit(&self, job: Job) {
-        if let Err(error) = self.jobs.send(job) {
-            // Only after every thread has died, which nothing here does; then the caller's thread
-            // does the work.
+        let open = self.pool.open.fetch_add(1, Relaxed) + 1;
+        let threads = self.pool.threads.load(Relaxed);
+        if open > threads && threads < THREADS {
+            self.pool.add_thread();
+        }
+        if self.pool.threads.load(Relaxed) == 0 {
+            // The system gives no thread: this one does the work.
+            run(job);
+            self.pool.open.fetch_sub(1, Relaxed);
+        } else if let Err(error) = self.jobs.send(job) {
+            // Not while this handle has the queue.
             run(error.0);
         }
     }
 }
 
-fn work(queue: &Mutex<Receiver<Job>>) {
-    loop {
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match job {
-            Ok(job) => run(job),
-            Err(_) => return,
+impl Pool {
+    /// Starts a thread if the system gives one; one more than intended where two callers meet.
+    fn add_thread(self: &Arc<Self>) {
+        let pool = Arc::clone(self);
+        let builder = Builder::new()
+            .name("committer".into())
+            .stack_size(256 << 10);
+        if builder.spawn(move || pool.work()).is_ok() {
+            self.threads.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn work(&self) {
+        loop {
+            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(job) = queue.recv() else { return };
+            drop(queue);
+            run(job);
+            self.open.fetch_sub(1, Relaxed);
         }
     }
 }

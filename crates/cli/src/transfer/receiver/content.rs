@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
@@ -14,9 +13,9 @@ use super::part;
 use super::refused::Refused;
 use super::staged::{Staged, permitted, set_modified};
 use super::store::Store;
+use crate::transfer::ahead::read_ahead;
 use crate::transfer::arrived::Arrived;
-use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
-use crate::transfer::pages::Pages;
+use crate::transfer::groups::{FileHasher, GROUP, groups_in};
 use crate::transfer::protocol::{Hash, MAX_ASKED, MAX_HOLES, Refusal, Value, Violation};
 
 /// Groups behind a query whose values are kept: the sender compares two queries' groups while a
@@ -159,19 +158,19 @@ impl Content {
 
     fn values(&self, first: u64, end: u64) -> io::Result<Vec<Value>> {
         let size = self.wanted.size.unwrap_or(0);
-        let mut buffer = Pages::new(GROUP as usize);
-        let mut values = Vec::with_capacity((end - first) as usize);
-        for group in first..end {
-            let at = group * GROUP;
-            let bytes = &mut buffer[..(size - at).min(GROUP) as usize];
-            match (&self.old, &self.staged) {
-                (Some(old), _) => old.read_exact_at(bytes, at)?,
-                (None, Some(staged)) => staged.read_at(bytes, at)?,
-                (None, None) => return Err(io::ErrorKind::NotFound.into()),
+        let file = match (&self.old, &self.staged) {
+            (Some(old), _) => old,
+            (None, Some(staged)) => staged.file(),
+            (None, None) if first == end => return Ok(Vec::new()),
+            (None, None) => return Err(io::ErrorKind::NotFound.into()),
+        };
+        read_ahead(file, size, first..end, |mut groups| {
+            let mut values = Vec::with_capacity((end - first) as usize);
+            while let Some(group) = groups.next()? {
+                values.push(group.value);
             }
-            values.push(value(group, bytes));
-        }
-        Ok(values)
+            Ok(values)
+        })
     }
 
     /// The next group stays as it is here.

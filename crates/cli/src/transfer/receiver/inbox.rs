@@ -53,8 +53,7 @@ impl Inbox {
         })?;
         let service = Service {
             store,
-            committer: Committer::start()
-                .map_err(|error| Failure::failed("cannot start threads", error))?,
+            committer: Committer::new(),
             listing: Listing::CountsOnly,
             admission: Admission {
                 max_bytes,

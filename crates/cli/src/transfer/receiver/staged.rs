@@ -129,9 +129,9 @@ impl Staged {
         Ok(())
     }
 
-    /// Reads what is in it.
-    pub(crate) fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        self.file.read_exact_at(bytes, at)
+    /// What is in it.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// The next bytes go to this position.

@@ -12,10 +12,10 @@ use rustix::fs::OFlags;
 use super::confirmations::Confirmations;
 use super::options::Links;
 use super::progress::Progress;
+use crate::transfer::ahead::{Ahead, read_ahead};
 use crate::transfer::buffers::{Disconnected, Outgoing};
-use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
+use crate::transfer::groups::{FileHasher, GROUP, groups_in};
 use crate::transfer::holes::{allocated, next_extent};
-use crate::transfer::pages::Pages;
 use crate::transfer::protocol::{MAX_ASKED, MAX_HOLE, Modified, Request, Value};
 
 /// A file that was offered, and whose content may be asked for.
@@ -181,53 +181,64 @@ impl Contents<'_> {
         // One is answered while another is on its way.
         self.ask(&mut queries)?;
         self.ask(&mut queries)?;
-        let mut buffer = Pages::new(GROUP as usize);
-        // Where the receiver expects the next bytes.
+        let here = queries.here;
+        let expected = read_ahead(source.file, source.size, 0..here, |ahead| {
+            self.compare(source, &mut queries, ahead, hasher)
+        })?;
+        if here < groups {
+            // Nothing more to compare with.
+            if expected != here {
+                self.frame(&Request::Seek(here))?;
+            }
+            let at = here * GROUP;
+            self.extents(source, at, source.size - at, Some(hasher))?;
+        }
+        Ok(())
+    }
+
+    /// Sends those of the `ahead` groups whose values are not those of the receiver. Returns where
+    /// the receiver expects the next bytes.
+    fn compare(
+        &mut self,
+        source: &Reading<'_>,
+        queries: &mut Queries,
+        mut ahead: Ahead<'_>,
+        hasher: &mut FileHasher,
+    ) -> Result<u64, Stop> {
         let mut expected = 0;
-        for group in 0..groups {
-            if group < queries.here && group == queries.known {
+        for number in 0..queries.here {
+            if number == queries.known {
                 self.out.flush()?;
                 let answer = self.confirmations.values(source.index)?;
                 let (first, values) = answer.ok_or(Stop::Refused)?;
                 (queries.first, queries.values) = (first, values);
                 queries.known = queries.ends.pop_front().unwrap_or(queries.here);
-                self.ask(&mut queries)?;
+                self.ask(queries)?;
             }
-            let at = group * GROUP;
-            if group >= queries.here {
-                // Nothing more to compare with.
-                if expected != group {
-                    self.frame(&Request::Seek(group))?;
+            let group = ahead.next().map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    Stop::Source("it was truncated while it was sent".into())
                 }
-                return self.extents(source, at, source.size - at, Some(hasher));
-            }
-            let bytes = &mut buffer[..(source.size - at).min(GROUP) as usize];
-            if let Err(error) = source.file.read_exact_at(bytes, at) {
-                return Err(match error.kind() {
-                    io::ErrorKind::UnexpectedEof => {
-                        Stop::Source("it was truncated while it was sent".into())
-                    }
-                    _ => error.into(),
-                });
-            }
-            let value = value(group, bytes);
-            hasher.push(&value);
-            if queries.value_of(group) == Some(&value) {
-                self.progress.add(bytes.len() as u64);
+                _ => error.into(),
+            })?;
+            let Some(group) = group else { break };
+            hasher.push(&group.value);
+            if queries.value_of(number) == Some(&group.value) {
+                self.progress.add(group.bytes().len() as u64);
                 continue;
             }
-            if expected != group {
-                self.frame(&Request::Seek(group))?;
+            if expected != number {
+                self.frame(&Request::Seek(number))?;
             }
-            expected = group + 1;
+            expected = number + 1;
             if source.is_sparse {
-                let len = bytes.len() as u64;
-                self.extents(source, at, len, None)?;
+                let len = group.bytes().len() as u64;
+                self.extents(source, number * GROUP, len, None)?;
             } else {
-                self.bytes(source.index, bytes)?;
+                self.bytes(source.index, group.bytes())?;
             }
         }
-        Ok(())
+        Ok(expected)
     }
 
     fn ask(&mut self, queries: &mut Queries) -> Result<(), Disconnected> {

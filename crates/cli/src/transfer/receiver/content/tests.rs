@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use std::os::unix::fs::FileExt;
+
 use super::*;
+use crate::transfer::groups::value;
 use crate::transfer::protocol::Modified;
 use crate::transfer::receiver::existing::Existing;
 use crate::transfer::receiver::holder::Holder;
@@ -102,7 +105,7 @@ fn what_has_gone_since_the_offer_comes_as_a_whole() {
             panic!("nothing of it was here");
         };
         let mut stored = vec![0; size as usize];
-        staged.read_at(&mut stored, 0).unwrap();
+        staged.file().read_exact_at(&mut stored, 0).unwrap();
         assert!(stored == bytes(SIZE), "{here:?}");
     }
 }
@@ -206,6 +209,6 @@ fn a_hole_clears_what_was_there() {
         panic!("it is new");
     };
     let mut first = vec![1; GROUP as usize];
-    staged.read_at(&mut first, 0).unwrap();
+    staged.file().read_exact_at(&mut first, 0).unwrap();
     assert!(first.iter().all(|byte| *byte == 0));
 }
