@@ -107,10 +107,11 @@ pub(crate) fn all(work: &Path, wanted: &[String]) -> Result<(Tools, Vec<Missing>
         let server = std::rc::Rc::new(SshServer::start(work)?);
         for (name, how) in [
             ("ssh: rsync", Over::Rsync),
+            ("ssh: rsync --append-verify", Over::RsyncAppending),
             ("ssh: scp", Over::Scp),
             ("ssh: tar", Over::Tar),
         ] {
-            if how == Over::Rsync && lacks(name, "rsync") {
+            if how.is_rsync() && lacks(name, "rsync") {
                 continue;
             }
             tools.push(Box::new(Ssh {
@@ -358,8 +359,16 @@ impl SshServer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     Rsync,
+    /// With `--append-verify`, which needs something to append to.
+    RsyncAppending,
     Scp,
     Tar,
+}
+
+impl Over {
+    fn is_rsync(self) -> bool {
+        matches!(self, Self::Rsync | Self::RsyncAppending)
+    }
 }
 
 struct Ssh {
@@ -388,10 +397,13 @@ impl Tool for Ssh {
     fn copy(&self, source: &Path, to: &Path, update: Update) -> Result<()> {
         let config = &self.server.config;
         match self.how {
-            Over::Rsync => {
+            Over::Rsync | Over::RsyncAppending => {
                 let mut command = self.rsync(source, to);
                 if update == Update::Partial {
                     command.arg("--inplace");
+                    if self.how == Over::RsyncAppending {
+                        command.arg("--append-verify");
+                    }
                 }
                 run(&mut command)
             }
@@ -415,12 +427,16 @@ impl Tool for Ssh {
         }
     }
 
+    fn copies(&self) -> bool {
+        self.how != Over::RsyncAppending
+    }
+
     fn updates(&self) -> bool {
         self.how == Over::Rsync
     }
 
     fn resumes(&self) -> bool {
-        self.how == Over::Rsync
+        self.how.is_rsync()
     }
 
     fn cut_at_half(&self, source: &Path, to: &Path) -> Result<()> {
