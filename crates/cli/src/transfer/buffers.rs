@@ -32,6 +32,8 @@ pub(crate) const MEMORY: usize = LEAD + BUFFER;
 pub(crate) const CONTENT: usize = PAGE;
 /// Buffers of a sender: one being filled, one being emptied, two between them.
 pub(crate) const OUTGOING: usize = 4;
+/// Buffers that a sender gets back at once where it is ahead.
+const TOGETHER: usize = 2;
 /// Buffers of a receiver: one being filled, one being emptied. What they hold is lost when it is
 /// killed, and so is what the receive window lets be under way: together less than a MiB where the
 /// window is the least one.
@@ -310,6 +312,7 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
     carried: impl Fn(u64),
 ) -> io::Result<()> {
     let mut pace = limit.map(Pace::new);
+    let mut emptied = Vec::new();
     loop {
         match tokio::time::timeout(HEARTBEAT, full.recv()).await {
             Ok(Some(buffer)) => {
@@ -327,8 +330,15 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
                 }
                 // What is asked must not wait in a buffer of an encrypted stream.
                 stream.flush().await?;
-                // Cannot be full; a thread that is gone needs no buffers.
-                let _ = spent.try_send(buffer);
+                emptied.push(buffer);
+                // The thread that fills them is woken once for two of them, while there are others
+                // to send.
+                if emptied.len() >= TOGETHER || full.is_empty() {
+                    for buffer in emptied.drain(..) {
+                        // Cannot be full; a thread that is gone needs no buffers.
+                        let _ = spent.try_send(buffer);
+                    }
+                }
             }
             Ok(None) => return stream.flush().await,
             Err(_) => {
