@@ -39,6 +39,8 @@ mod sim;
 #[path = "../support/mod.rs"]
 mod support;
 mod sweep;
+mod terminal;
+mod told;
 mod transfer;
 mod tunnel;
 mod tunnel_limits;
