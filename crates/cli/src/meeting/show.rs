@@ -39,6 +39,16 @@ pub(super) fn invitation(
     lines.join("\n")
 }
 
+/// True where standard error is the journal of systemd (`JOURNAL_STREAM`, systemd.exec(5)): it keeps
+/// what it gets, and others than the owner of this process read it.
+pub(super) fn is_journal() -> bool {
+    let Some(journal) = std::env::var_os("JOURNAL_STREAM") else {
+        return false;
+    };
+    rustix::fs::fstat(io::stderr())
+        .is_ok_and(|stream| *journal == *format!("{}:{}", stream.st_dev, stream.st_ino))
+}
+
 /// The ticket as a QR code for a terminal, dark on light; `None` elsewhere.
 pub(super) fn qr_code(ticket: &Ticket) -> Option<String> {
     if !io::stderr().is_terminal() {

@@ -321,6 +321,12 @@ impl Shared {
             })?;
         }
         let (code, is_announced) = self.new_code()?;
+        if show::is_journal() {
+            eprintln!(
+                "the ticket and the code are not written to the journal: --write-ticket FILE keeps the ticket where its owner alone reads it"
+            );
+            return Ok(());
+        }
         let ways = self.ways(Some(&ticket), code.as_ref(), is_announced);
         eprintln!("on the other side,{} one of:\n{ways}", self.carrier());
         if let Some(drawn) = show::qr_code(&ticket) {
@@ -340,6 +346,7 @@ impl Shared {
         }
         if used == ProofMethod::Code
             && let (Some(code), is_announced) = self.new_code()?
+            && !show::is_journal()
         {
             let ways = self.ways(None, Some(&code), is_announced);
             let carrier = self.carrier();
@@ -547,6 +554,7 @@ async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
             continue;
         }
         match shared.new_code() {
+            Ok((Some(_), _)) if show::is_journal() => eprintln!("tack: there is a new code"),
             Ok((Some(code), _)) => eprintln!("tack: the new code is {}", &*code.text()),
             Ok((None, _)) => return,
             Err(failure) => eprintln!("tack: {failure}"),

@@ -7,6 +7,9 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope};
 
@@ -14,10 +17,13 @@ use super::groups::{GROUP, value};
 use super::pages::Pages;
 use super::protocol::Value;
 
-/// Most threads. They read the file in turn, so that a disk reads it nearly in order.
+/// Most threads of a comparison, its own included. They read the file in turn: what a disk reads is
+/// nearly in order.
 const MOST: usize = 4;
 /// So many groups a thread are worth starting it.
 const LEAST: u64 = 8;
+/// Most helpers of all transfers together: they have 512 KiB each.
+const MOST_HELPERS: usize = 16;
 /// Groups of a thread: one is being read, one is taken or waits.
 const BUFFERS: usize = 2;
 
@@ -38,8 +44,8 @@ impl Group {
 pub(super) struct Ahead<'a> {
     source: Source<'a>,
     next: u64,
-    lanes: Vec<Lane>,
-    /// Whose group was taken last: this thread's, or that of a lane, counted from one.
+    helpers: Vec<Helper>,
+    /// Whose group was taken last: this thread's, or that of a helper, counted from one.
     turn: usize,
     /// This thread's memory.
     own: Option<Pages>,
@@ -55,7 +61,7 @@ struct Source<'a> {
 }
 
 /// A thread that reads groups in turn with others.
-struct Lane {
+struct Helper {
     full: Receiver<io::Result<Group>>,
     spent: SyncSender<Pages>,
 }
@@ -68,16 +74,37 @@ pub(super) fn read_ahead<T>(
     groups: Range<u64>,
     compare: impl FnOnce(Ahead<'_>) -> T,
 ) -> T {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    static PROCESSORS: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     let count = groups.end.saturating_sub(groups.start);
     let worthwhile = usize::try_from(count / LEAST).unwrap_or(MOST);
-    by_threads(
-        processors.min(MOST).min(worthwhile),
-        file,
-        size,
-        groups,
-        compare,
-    )
+    let wanted = worthwhile.min(*PROCESSORS).min(MOST);
+    let places = Places::take(wanted.saturating_sub(1));
+    by_threads(1 + places.0, file, size, groups, compare)
+}
+
+/// How many helpers a comparison may have.
+struct Places(usize);
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+impl Places {
+    /// As many as are free, at most `wanted`.
+    fn take(wanted: usize) -> Self {
+        let mut got = 0;
+        let take = |taken: usize| {
+            got = wanted.min(MOST_HELPERS.saturating_sub(taken));
+            Some(taken + got)
+        };
+        let _ = TAKEN.fetch_update(Relaxed, Relaxed, take);
+        Self(got)
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(self.0, Relaxed);
+    }
 }
 
 fn by_threads<T>(
@@ -94,16 +121,16 @@ fn by_threads<T>(
     };
     std::thread::scope(|scope| {
         // This thread reads its share itself.
-        let mut lanes = Vec::new();
+        let mut helpers = Vec::new();
         for first in (groups.start..groups.end).take(threads).skip(1) {
-            lanes.push(Lane::start(scope, source, first, threads));
+            helpers.push(Helper::start(scope, source, first, threads));
         }
-        // Without all of them it reads everything: the others end as their lanes are dropped.
-        let lanes: Option<Vec<_>> = lanes.into_iter().collect();
+        // Without all of them it reads everything: the others end as their helpers are dropped.
+        let helpers: Option<Vec<_>> = helpers.into_iter().collect();
         compare(Ahead {
             source,
             next: groups.start,
-            lanes: lanes.unwrap_or_default(),
+            helpers: helpers.unwrap_or_default(),
             turn: 0,
             own: None,
             taken: None,
@@ -111,7 +138,7 @@ fn by_threads<T>(
     })
 }
 
-impl Lane {
+impl Helper {
     /// A thread for the group `first` and each `step`th after it.
     fn start<'scope, 'a: 'scope>(
         scope: &'scope Scope<'scope, '_>,
@@ -167,12 +194,12 @@ impl Ahead<'_> {
         if let Some(group) = self.taken.take() {
             match self.turn.checked_sub(1) {
                 None => self.own = Some(group.pages),
-                Some(lane) => {
+                Some(helper) => {
                     // Cannot be full; a thread that is done needs none.
-                    let _ = self.lanes[lane].spent.try_send(group.pages);
+                    let _ = self.helpers[helper].spent.try_send(group.pages);
                 }
             }
-            self.turn = (self.turn + 1) % (self.lanes.len() + 1);
+            self.turn = (self.turn + 1) % (self.helpers.len() + 1);
         }
         let group = match self.turn.checked_sub(1) {
             None => {
@@ -180,9 +207,9 @@ impl Ahead<'_> {
                 let pages = pages.unwrap_or_else(|| Pages::new(GROUP as usize));
                 self.source.read(number, pages)?
             }
-            Some(lane) => {
+            Some(helper) => {
                 let gone = |_| io::Error::other("the thread that reads the file is gone");
-                self.lanes[lane].full.recv().map_err(gone)??
+                self.helpers[helper].full.recv().map_err(gone)??
             }
         };
         Ok(Some(self.taken.insert(group)))

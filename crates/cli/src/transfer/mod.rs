@@ -1,7 +1,8 @@
 //! `tack send` and `tack recv`: files over one stream, verified and confirmed one by one.
 //!
 //! The protocol is described in `docs/transfer-protocol.md`. A blocking thread on each side reads
-//! or writes files and hashes; a task moves buffers between it and the stream.
+//! or writes files and hashes, with helpers where groups are compared; a task moves buffers between
+//! it and the stream.
 
 mod ahead;
 mod args;
@@ -9,6 +10,7 @@ mod arrived;
 mod bars;
 mod buffers;
 pub(crate) mod channel;
+mod current_file;
 mod dialer;
 mod groups;
 mod holes;

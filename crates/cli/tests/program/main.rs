@@ -16,6 +16,7 @@ mod entries;
 mod exec;
 mod faults;
 mod gateway;
+mod guesses;
 mod hostile;
 mod inbox;
 mod interface;

@@ -15,13 +15,13 @@ use crate::meeting::Side;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program whose standard input, output and error are a terminal.
-struct Seated {
+struct AtTerminal {
     child: Child,
     keyboard: File,
     screen: Arc<(Mutex<String>, Condvar)>,
 }
 
-impl Seated {
+impl AtTerminal {
     fn start(command: &mut Command) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags).unwrap();
@@ -76,7 +76,7 @@ impl Seated {
     }
 }
 
-impl Drop for Seated {
+impl Drop for AtTerminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -100,8 +100,8 @@ fn wrong(code: &str) -> String {
     }
 }
 
-/// What a camera reads in the block characters on a screen with light letters on a dark ground.
-fn photograph(screen: &str) -> Option<String> {
+/// What a QR code says whose modules are block characters, light ones on a dark ground.
+fn decode_qr_code(screen: &str) -> Option<String> {
     let drawn = |line: &&str| {
         let mut letters = line.chars();
         !line.is_empty() && letters.all(|letter| matches!(letter, ' ' | '█' | '▀' | '▄'))
@@ -132,14 +132,14 @@ fn photograph(screen: &str) -> Option<String> {
 }
 
 #[test]
-fn a_camera_reads_the_ticket_and_enter_makes_a_new_code() {
+fn a_terminal_shows_the_ticket_as_a_qr_code_and_enter_makes_a_new_code() {
     let (alice, bob) = (Side::new(), Side::new());
     let file = bob.path("file");
     std::fs::write(&file, "content").unwrap();
     let file = file.to_str().unwrap();
     let arguments = ["recv", "--dir", "inbox", "--listen", "127.0.0.1:0"];
-    let mut receiver = Seated::start(&mut alice.command(&arguments));
-    let ticket = receiver.see("QR code", photograph).to_lowercase();
+    let mut receiver = AtTerminal::start(&mut alice.command(&arguments));
+    let ticket = receiver.see("QR code", decode_qr_code).to_lowercase();
     let shown = receiver.see("ticket", |text| {
         word_after(text, "anywhere          tack send PATH")
     });
@@ -167,7 +167,10 @@ fn a_camera_reads_the_ticket_and_enter_makes_a_new_code() {
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let stored = std::fs::read(alice.path("inbox").join("file")).unwrap();
     assert_eq!(stored, b"content");
-    // The next transfer may have the ticket as a picture: it still lets this peer in.
-    let sent = bob.run(&["send", file, &ticket.to_uppercase(), "--rename"]);
+    // The ticket is valid in capitals, as the QR code has it.
+    std::fs::write(file, "new content").unwrap();
+    let sent = bob.run(&["send", file, &ticket.to_uppercase(), "--name", "other"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
+    let stored = std::fs::read(alice.path("inbox").join("other")).unwrap();
+    assert_eq!(stored, b"new content");
 }

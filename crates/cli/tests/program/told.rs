@@ -1,10 +1,15 @@
 //! What both sides say of a transfer, to people and to programs.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
+use crate::meeting::Side;
 use crate::support::{Receiver, noise};
 
 /// The objects that a program printed, one a line.
@@ -13,18 +18,23 @@ fn objects(output: &str) -> Vec<Value> {
     output.lines().map(parse).collect()
 }
 
-/// The bytes of the progress events among `objects`, which must be of `size` at most and grow.
+/// The bytes of the progress events among `objects` that are about the file `data`, of `size` bytes.
 fn progress(objects: &[Value], size: u64, more: &str) -> Vec<u64> {
     let events = objects
         .iter()
-        .filter(|object| object["event"] == "progress");
+        .filter(|object| object["event"] == "progress" && object["file"] != "");
     let bytes: Vec<u64> = events
         .map(|event| {
-            assert_eq!(event["all_files"], 1, "{event}");
+            assert_eq!(
+                (&event["all_files"], &event["file_size"]),
+                (&1.into(), &size.into()),
+                "{event}"
+            );
             assert!(event["files"].as_u64().unwrap() <= 1, "{event}");
             assert!(event["file"].as_str().unwrap().ends_with("data"), "{event}");
             assert!(event["silent_seconds"].as_f64().unwrap() >= 0.0, "{event}");
             assert!(!event[more].is_null(), "{event}");
+            assert_eq!(event["bytes"], event["file_bytes"], "{event}");
             event["bytes"].as_u64().unwrap()
         })
         .collect();
@@ -84,4 +94,67 @@ fn both_sides_tell_how_far_they_are_and_what_was_left_out() {
         2,
         "{there}"
     );
+}
+
+/// Waits for a file that a program writes.
+fn content_of(path: &Path) -> String {
+    for _ in 0..6_000 {
+        if let Ok(text) = fs::read_to_string(path)
+            && !text.is_empty()
+        {
+            return text;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("no {path:?}");
+}
+
+/// Ended with the test, however that ends.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn neither_ticket_nor_code_goes_to_the_journal() {
+    for is_journal in [true, false] {
+        let (alice, bob) = (Side::new(), Side::new());
+        let (log, ticket) = (alice.path("log"), alice.path("ticket"));
+        let stream = File::create(&log).unwrap();
+        let metadata = stream.metadata().unwrap();
+        // What systemd says of the stream that it connects; and one of another process.
+        let inode = metadata.ino() + u64::from(!is_journal);
+        let journal = format!("{}:{inode}", metadata.dev());
+        let arguments = [
+            "recv",
+            "--once",
+            "--dir",
+            "inbox",
+            "--listen",
+            "127.0.0.1:0",
+        ];
+        let mut command = alice.command(&arguments);
+        command.arg("--write-ticket").arg(&ticket);
+        command.env("JOURNAL_STREAM", journal).stderr(stream);
+        let mut receiver = Ending(command.spawn().unwrap());
+        let secret = content_of(&ticket);
+        let file = bob.path("file");
+        fs::write(&file, "content").unwrap();
+        let (file, by) = (file.to_str().unwrap(), ticket.to_str().unwrap());
+        let sent = bob.run(&["send", file, "--ticket-file", by]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        assert!(receiver.0.wait().unwrap().success());
+        let said = fs::read_to_string(&log).unwrap();
+        assert_eq!(said.contains(secret.trim()), !is_journal, "{said}");
+        assert_eq!(said.contains("--code"), !is_journal, "{said}");
+        assert_eq!(
+            said.contains("not written to the journal"),
+            is_journal,
+            "{said}"
+        );
+    }
 }

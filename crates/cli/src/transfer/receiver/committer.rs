@@ -18,7 +18,8 @@ use super::session::Session;
 use super::staged::Staged;
 use crate::transfer::protocol::{Hash, Modified};
 
-/// Most threads; they share the work of all transfers.
+/// Most threads, and one more for each further caller that meets another here. They share the work
+/// of all transfers.
 const THREADS: usize = 64;
 /// Complete files that wait for a thread, all transfers together. One holds a file descriptor, a
 /// resumed one two.
@@ -82,14 +83,15 @@ impl Committer {
             run(job);
             self.pool.open.fetch_sub(1, Relaxed);
         } else if let Err(error) = self.jobs.send(job) {
-            // Not while this handle has the queue.
+            // This handle keeps the queue open, so that does not come.
             run(error.0);
+            self.pool.open.fetch_sub(1, Relaxed);
         }
     }
 }
 
 impl Pool {
-    /// Starts a thread if the system gives one; one more than intended where two callers meet.
+    /// Starts a thread if the system gives one.
     fn add_thread(self: &Arc<Self>) {
         let pool = Arc::clone(self);
         let builder = Builder::new()
@@ -105,8 +107,21 @@ impl Pool {
             let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             let Ok(job) = queue.recv() else { return };
             drop(queue);
+            let at_work = AtWork(self);
             run(job);
-            self.open.fetch_sub(1, Relaxed);
+            drop(at_work);
+        }
+    }
+}
+
+/// A thread that commits a file. One that panics is not counted any more.
+struct AtWork<'a>(&'a Pool);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+        if std::thread::panicking() {
+            self.0.threads.fetch_sub(1, Relaxed);
         }
     }
 }

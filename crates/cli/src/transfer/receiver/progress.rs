@@ -11,7 +11,6 @@ use super::session::Session;
 use crate::printer::with_stdout;
 use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
-use crate::transfer::names::printable;
 use crate::volume::Volume;
 
 /// The progress display of all transfers of a receiver.
@@ -57,6 +56,8 @@ struct Event {
     files: u64,
     all_files: Option<u64>,
     file: String,
+    file_bytes: u64,
+    file_size: Option<u64>,
     silent_seconds: f64,
 }
 
@@ -83,12 +84,7 @@ impl TransferProgress {
         self.bar.set_message(if silent >= QUIET {
             format!("nothing heard for {} s", silent.as_secs())
         } else {
-            let name = file.file_name().unwrap_or_default();
-            let name = printable(&name.to_string_lossy());
-            match known(hello.files) {
-                Some(all) if all > 1 => format!("{files}/{all} {name}"),
-                _ => name,
-            }
+            file.text(files, known(hello.files))
         });
         // Whoever does not read our output must not stop the transfer, and loses events.
         let is_free = self.telling.as_ref().is_none_or(JoinHandle::is_finished);
@@ -99,7 +95,9 @@ impl TransferProgress {
                 bytes,
                 files,
                 all_files: known(hello.files),
-                file: file.to_string_lossy().into_owned(),
+                file: file.path.to_string_lossy().into_owned(),
+                file_bytes: file.bytes,
+                file_size: file.size,
                 silent_seconds: silent.as_secs_f64(),
             };
             self.telling = Some(tokio::task::spawn_blocking(move || {

@@ -1,7 +1,7 @@
 //! What the threads of one incoming transfer share.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,7 @@ use super::hard_links::FirstNames;
 use super::holder::Holder;
 use super::naming::Naming;
 use super::refused::Refused;
+use crate::transfer::current_file::CurrentFile;
 use crate::transfer::protocol::{Hash, Hello, Kept, Refusal, Reply};
 use crate::transfer::report::Report;
 
@@ -34,7 +35,7 @@ pub(crate) struct Session {
     /// Bytes of files that were received, or need not be sent.
     passed: AtomicU64,
     /// The file that is being received.
-    current: Mutex<PathBuf>,
+    current: Mutex<CurrentFile>,
     naming: Naming,
 }
 
@@ -114,8 +115,14 @@ impl Session {
         self.changed.notify_all();
     }
 
-    /// So many more bytes of files came, or need not come.
+    /// So many more bytes of the current file came, or need not come.
     pub(super) fn pass(&self, bytes: u64) {
+        self.current_file().bytes += bytes;
+        self.pass_whole(bytes);
+    }
+
+    /// The bytes of a file need not come.
+    pub(super) fn pass_whole(&self, bytes: u64) {
         self.passed.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -123,14 +130,17 @@ impl Session {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// The content of this file begins.
-    pub(super) fn set_current(&self, path: &Path) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = path.to_owned();
+    /// The content of this file begins; `size` is `None` where it is not known.
+    pub(super) fn set_current(&self, path: &Path, size: Option<u64>) {
+        *self.current_file() = CurrentFile::new(path, size);
     }
 
-    pub(super) fn current(&self) -> PathBuf {
-        let current = self.current.lock();
-        current.unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn current(&self) -> CurrentFile {
+        self.current_file().clone()
+    }
+
+    fn current_file(&self) -> MutexGuard<'_, CurrentFile> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The files that have several names.

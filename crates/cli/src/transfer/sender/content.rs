@@ -64,7 +64,7 @@ impl Contents<'_> {
     /// Sends a file. Of its first `listed` bytes the receiver may have something.
     pub(super) fn send(&mut self, offered: &Offered, listed: u64) -> Result<(), Disconnected> {
         let index = offered.index;
-        self.progress.begin(&offered.path);
+        self.progress.begin(&offered.path, Some(offered.size));
         self.frame(&Request::Content(index))?;
         match self.read(offered, listed) {
             Ok(()) => Ok(()),
@@ -284,7 +284,7 @@ impl Contents<'_> {
 
     /// Sends standard input up to its end.
     pub(super) fn standard_input(&mut self, index: u64) -> Result<(), Disconnected> {
-        self.progress.begin(Path::new("-"));
+        self.progress.begin(Path::new("-"), None);
         self.frame(&Request::Content(index))?;
         let mut hasher = FileHasher::new();
         let mut size = 0;

@@ -1,7 +1,7 @@
 //! What a sender shows while it works: a bar on a terminal, messages, lists, and events in JSON.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::printer::with_stdout;
 use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
+use crate::transfer::current_file::CurrentFile;
 use crate::transfer::names::printable;
 use crate::volume::Volume;
 
@@ -40,7 +41,7 @@ struct Counters {
 
 #[derive(Debug)]
 struct Current {
-    file: PathBuf,
+    file: CurrentFile,
     heard: Instant,
     /// A new connection is being made.
     reconnecting: bool,
@@ -53,6 +54,8 @@ struct Event<'a> {
     files: u64,
     all_files: Option<u64>,
     file: &'a str,
+    file_bytes: u64,
+    file_size: Option<u64>,
     silent_seconds: f64,
     reconnecting: bool,
 }
@@ -78,7 +81,7 @@ impl Progress {
             files: AtomicU64::new(0),
             all_files: AtomicU64::new(0),
             now: Mutex::new(Current {
-                file: PathBuf::new(),
+                file: CurrentFile::default(),
                 heard: Instant::now(),
                 reconnecting: false,
             }),
@@ -120,8 +123,14 @@ impl Progress {
         }
     }
 
-    /// Counts bytes that were sent, or that need not be sent.
+    /// Counts bytes of the current file that were sent, or that need not be sent.
     pub(crate) fn add(&self, bytes: u64) {
+        self.now().file.bytes += bytes;
+        self.add_whole(bytes);
+    }
+
+    /// Counts the bytes of a file that need not be sent.
+    pub(crate) fn add_whole(&self, bytes: u64) {
         self.shown.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -130,9 +139,9 @@ impl Progress {
         self.shown.bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes the file that is being sent.
-    pub(crate) fn begin(&self, path: &Path) {
-        self.now().file = path.to_owned();
+    /// Notes the file that is being sent, and its size in bytes where that is known.
+    pub(crate) fn begin(&self, path: &Path, size: Option<u64>) {
+        self.now().file = CurrentFile::new(path, size);
     }
 
     /// Notes that a file has its answer.
@@ -210,12 +219,7 @@ impl Progress {
         }
         let files = self.shown.files.load(Ordering::Relaxed);
         let all = self.shown.all_files.load(Ordering::Relaxed);
-        let name = now.file.file_name().unwrap_or_default();
-        let name = printable(&name.to_string_lossy());
-        match all {
-            0 | 1 => name,
-            all => format!("{files}/{all} {name}"),
-        }
+        now.file.text(files, Some(all))
     }
 
     /// Prints a progress event as JSON. A closed output is noticed at the end.
@@ -235,7 +239,9 @@ impl Progress {
             bytes: self.bytes(),
             files: self.shown.files.load(Ordering::Relaxed),
             all_files: (all > 0).then_some(all),
-            file: &now.file.to_string_lossy(),
+            file: &now.file.path.to_string_lossy(),
+            file_bytes: now.file.bytes,
+            file_size: now.file.size,
             silent_seconds: now.heard.elapsed().as_secs_f64(),
             reconnecting: now.reconnecting,
         };
@@ -282,9 +288,10 @@ mod tests {
     fn silence_and_reconnection_are_told() {
         let progress = Progress::hidden();
         progress.set_total(10, Some(100));
-        progress.begin(Path::new("a/b"));
+        progress.begin(Path::new("a/b"), Some(40));
+        progress.add(30);
         progress.done(Path::new("a/a"));
-        assert_eq!(progress.text(), "1/10 b");
+        assert_eq!(progress.text(), "1/10 b 75 %");
         let Some(before) = Instant::now().checked_sub(Duration::from_millis(7_100)) else {
             return;
         };
@@ -293,6 +300,6 @@ mod tests {
         progress.reconnecting();
         assert_eq!(progress.text(), "stalled for 7 s, reconnecting");
         progress.heard();
-        assert_eq!(progress.text(), "0/10 b");
+        assert_eq!(progress.text(), "0/10 b 75 %");
     }
 }

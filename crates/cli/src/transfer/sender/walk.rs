@@ -332,7 +332,7 @@ impl Walker<'_> {
                 break;
             };
             match verdict {
-                Verdict::Settled => self.contents.progress.add(first.size),
+                Verdict::Settled => self.contents.progress.add_whole(first.size),
                 Verdict::Wanted(_) if self.options.dry_run => {
                     self.confirmations().would_send(first.index, first.size);
                 }

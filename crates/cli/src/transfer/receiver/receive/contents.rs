@@ -18,7 +18,7 @@ impl Receiver<'_> {
             .remove(&index)
             .ok_or(Violation::Unexpected(Kind::Content))?;
         let path = wanted.path.clone();
-        self.session.set_current(&path);
+        self.session.set_current(&path, wanted.size);
         // Its answer, and those to its queries.
         self.session.wait_for_room();
         match Content::begin(index, wanted, self.store) {

@@ -135,7 +135,7 @@ impl Receiver<'_> {
                 self.session.reply(Reply::Want { index, listed });
             }
             Ok(Answer::Have(kept)) => {
-                self.session.pass(entry.data);
+                self.session.pass_whole(entry.data);
                 self.session.kept(&self.cursor.path_of(entry.name), kept);
                 self.session.reply(Reply::Have { index, kept });
             }
