@@ -306,6 +306,61 @@ mod tests {
         assert!(matches!(ended, Err(MeetingError::Silent)), "{ended:?}");
     }
 
+    /// Carries `count` messages from one stream to the other, and then nothing.
+    async fn carry<R, W>(from: &mut R, to: &mut W, count: usize)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        for _ in 0..count {
+            let Ok(message) = take(from).await else {
+                break;
+            };
+            put(to, &message).await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// What both sides make of a meeting by code in which so many messages of each side arrive.
+    async fn met_by(
+        from_near: usize,
+        from_far: usize,
+    ) -> (Result<(), MeetingError>, Result<(), MeetingError>) {
+        let (near, far, near_id, far_id) = ends();
+        let (mut near_end, near_path) = tokio::io::duplex(4096);
+        let (far_path, mut far_end) = tokio::io::duplex(4096);
+        let (mut near_out, mut near_in) = tokio::io::split(near_path);
+        let (mut far_out, mut far_in) = tokio::io::split(far_path);
+        let host = host();
+        let waiting = Waiting::new(far, far_id, Vec::new());
+        let meeting = async {
+            tokio::join!(
+                connect(&mut near_end, begin(near, "7-guitarist-orca", &near_id)),
+                wait(&mut far_end, waiting, &host),
+            )
+        };
+        tokio::select! {
+            (near, far) = meeting => (near.map(|_| ()), far.map(|_| ())),
+            () = carry(&mut near_out, &mut far_in, from_near) => unreachable!(),
+            () = carry(&mut far_out, &mut near_in, from_far) => unreachable!(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_falls_silent_after_any_message_is_given_up() {
+        let is_silent =
+            |ended: &Result<(), MeetingError>| matches!(ended, Err(MeetingError::Silent));
+        // code, confirm, identity; pake, confirmed, welcome.
+        for messages in 0..3 {
+            let (_, far) = met_by(messages, 3).await;
+            assert!(is_silent(&far), "after {messages}: {far:?}");
+            let (near, _) = met_by(3, messages).await;
+            assert!(is_silent(&near), "after {messages}: {near:?}");
+        }
+        let (near, far) = met_by(3, 3).await;
+        assert!(near.is_ok() && far.is_ok(), "{near:?} {far:?}");
+    }
+
     #[tokio::test]
     async fn a_long_message_is_not_read() {
         let (_, far, _, far_id) = ends();

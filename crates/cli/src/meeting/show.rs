@@ -39,8 +39,8 @@ pub(super) fn invitation(
     lines.join("\n")
 }
 
-/// True where standard error is the journal of systemd (`JOURNAL_STREAM`, systemd.exec(5)): it keeps
-/// what it gets, and others than the owner of this process read it.
+/// True where standard error is the journal of systemd (`JOURNAL_STREAM`, systemd.exec(5)): what is
+/// written there is kept, and others than the owner of this process read it.
 pub(super) fn is_journal() -> bool {
     let Some(journal) = std::env::var_os("JOURNAL_STREAM") else {
         return false;

@@ -45,6 +45,24 @@ fn an_identity_is_made_at_first_use_and_shown_ever_after() {
     assert!(refused.stderr.contains("mode 0644"), "{refused:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_identity_is_in_the_configuration_folder_of_the_platform() {
+    for (variable, folder) in [("HOME", ".config/tack"), ("XDG_CONFIG_HOME", "tack")] {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = tack();
+        command.arg("id").env_remove("TACK_STATE_DIR");
+        command
+            .env_remove("XDG_CONFIG_HOME")
+            .env("HOME", "/nonexistent");
+        let made = finish(command.env(variable, home.path()));
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let file = home.path().join(folder).join("identity");
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{variable}");
+    }
+}
+
 #[test]
 fn peers_are_added_listed_renamed_and_removed() {
     let scratch = tempfile::tempdir().unwrap();

@@ -478,20 +478,25 @@ fn an_address_that_changes_on_the_way_is_survived() {
     assert!(ended.stderr.contains("reconnecting"), "{}", ended.stderr);
 }
 
+/// Kills a sender once so many bytes are with the receiver.
+fn kill_at(bytes: u64, sender: &mut Running, receiver: &Receiver) {
+    let part = || {
+        let entries = fs::read_dir(receiver.dir.path()).unwrap().flatten();
+        entries.map(|entry| entry.metadata().unwrap().len()).max()
+    };
+    while part() < Some(bytes) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    sender.child.kill().unwrap();
+    sender.child.wait().unwrap();
+}
+
 #[test]
 fn who_waits_for_a_return_takes_the_transfer_that_goes_on() {
     let (_source, path, content) = source(8 * MIB);
     let receiver = Receiver::start(&["--once"]);
     let mut first = sender(&path, receiver.address, &["--bwlimit", "60M"]);
-    let part = |receiver: &Receiver| {
-        let entries = fs::read_dir(receiver.dir.path()).unwrap().flatten();
-        entries.map(|entry| entry.metadata().unwrap().len()).max()
-    };
-    while part(&receiver) < Some(3 * MIB) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    first.child.kill().unwrap();
-    first.child.wait().unwrap();
+    kill_at(3 * MIB, &mut first, &receiver);
     let ended = sender(&path, receiver.address, &["--retry", "60s"]).wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let carried = ended.json()["carried_bytes"].as_u64().unwrap();
@@ -501,6 +506,24 @@ fn who_waits_for_a_return_takes_the_transfer_that_goes_on() {
     let events = [running.line(), running.line()].map(|line| line["event"].clone());
     assert_eq!(events, ["interrupted", "transfer"]);
     assert_eq!(running.wait().code, Some(0));
+}
+
+#[test]
+fn a_source_that_changes_after_a_kill_is_stored_as_it_is_now() {
+    let (_source, path, mut content) = source(8 * MIB);
+    let receiver = Receiver::start(&[]);
+    let mut first = sender(&path, receiver.address, &["--bwlimit", "60M"]);
+    kill_at(3 * MIB, &mut first, &receiver);
+    // A group that the receiver has, and one that it has not.
+    for place in [MIB + 5, 6 * MIB + 5] {
+        content[place as usize] ^= 0xff;
+    }
+    fs::write(&path, &content).unwrap();
+    let ended = sender(&path, receiver.address, &["--retry", "60s"]).wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(fs::read(receiver.path("file")).unwrap() == content);
+    let carried = ended.json()["carried_bytes"].as_u64().unwrap();
+    assert!(carried < 7 * MIB, "{carried}");
 }
 
 /// Stops one side once half of a file is there, until the other one has given it up, and lets it go

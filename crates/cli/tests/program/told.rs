@@ -18,7 +18,7 @@ fn objects(output: &str) -> Vec<Value> {
     output.lines().map(parse).collect()
 }
 
-/// The bytes of the progress events among `objects` that are about the file `data`, of `size` bytes.
+/// The bytes of the progress events among `objects`, all of them about `data`, of `size` bytes.
 fn progress(objects: &[Value], size: u64, more: &str) -> Vec<u64> {
     let events = objects
         .iter()
