@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -30,25 +30,31 @@ fn assert_noise(path: &Path, size: u64) {
     }
 }
 
-/// Moves `size` bytes, compares them, and checks both sides' memory against the promise of 64 MiB.
-fn arrives_intact_in_little_memory(size: u64) {
+/// Noise of `size` bytes in a file, and the folder that it is in; `None` without room for it and a
+/// copy.
+fn noise_in_a_file(size: u64) -> Option<(tempfile::TempDir, PathBuf)> {
     let source = tempfile::tempdir().unwrap();
     let disk = rustix::fs::statvfs(source.path()).unwrap();
     if disk.f_bavail * disk.f_frsize < 2 * size + (256 << 20) {
         tack_skip::skipped(format_args!(
             "twice {size} bytes do not fit on the disk of the temporary folder"
         ));
-        return;
+        return None;
     }
     let path = source.path().join("file");
     write_noise(&path, size);
-    let receiver = Receiver::start(&["--once"]);
-    let mut sender = Running::start(
-        tack()
-            .args(["send", "--insecure"])
-            .arg(&path)
-            .arg(receiver.address.to_string()),
-    );
+    Some((source, path))
+}
+
+fn sender(path: &Path, receiver: &Receiver) -> Running {
+    let mut command = tack();
+    command.args(["send", "--insecure", "--json"]).arg(path);
+    Running::start(command.arg(receiver.address.to_string()))
+}
+
+/// Waits for the end of a sender, checks both sides' memory against the promise of 64 MiB, and
+/// returns what the sender carried, bytes.
+fn sent_in_little_memory(mut sender: Running, receiver: &Receiver) -> u64 {
     let mut peaks = (0, 0);
     while sender.child.try_wait().unwrap().is_none() {
         // A process that has ended, or is about to, shows no peak any more.
@@ -66,8 +72,41 @@ fn arrives_intact_in_little_memory(size: u64) {
     for (side, peak) in [("sender", peaks.0), ("receiver", peaks.1)] {
         assert!(peak > 0 && peak < MEMORY_PROMISE, "{side}: {peak} bytes");
     }
+    sent.json()["carried_bytes"].as_u64().unwrap()
+}
+
+/// Moves `size` bytes, compares them, and checks both sides' memory.
+fn arrives_intact_in_little_memory(size: u64) {
+    let Some((_source, path)) = noise_in_a_file(size) else {
+        return;
+    };
+    let receiver = Receiver::start(&["--once"]);
+    sent_in_little_memory(sender(&path, &receiver), &receiver);
     assert_noise(&receiver.path("file"), size);
     assert_eq!(receiver.running.wait().code, Some(0));
+}
+
+#[test]
+fn a_resumption_takes_less_than_64_mib_of_memory() {
+    let size = if is_long() { 1 << 30 } else { 160 << 20 };
+    let Some((_source, path)) = noise_in_a_file(size) else {
+        return;
+    };
+    let receiver = Receiver::start(&[]);
+    let mut first = sender(&path, &receiver);
+    let part = || {
+        let entries = fs::read_dir(receiver.dir.path()).unwrap().flatten();
+        entries.map(|entry| entry.metadata().unwrap().len()).max()
+    };
+    while part() < Some(size / 4) {
+        assert!(first.child.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let carried = sent_in_little_memory(sender(&path, &receiver), &receiver);
+    assert!(carried < size, "nothing was there: {carried} bytes");
+    assert_noise(&receiver.path("file"), size);
 }
 
 #[test]
