@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::support::network::{Network, network};
+use crate::observe::metrics::{parsed, scrape, values};
+use crate::support::network::{Network, network, within};
 use crate::support::{Ended, PATIENCE, Running, finish, noise, tack, tree};
 use crate::tunnel::Service;
 
@@ -146,12 +147,31 @@ impl World {
         let tack = tack.display();
         let add = format!("{tack} peers add client {client_key}");
         assert_eq!(finish(&mut self.shell(host, &add)).code, Some(0));
-        let line = format!("exec {tack} serve --listen {at} --verbose {targets}");
+        let line =
+            format!("exec {tack} serve --listen {at} --metrics {METRICS} --verbose {targets}");
         let mut service = Service::of(self.shell(host, &line));
         service.line("serving tunnels at ");
         let id = finish(&mut self.shell(host, &format!("{tack} id")));
         (service, key_of(&id))
     }
+}
+
+/// A port of loopback where a server has its metrics.
+const METRICS: u16 = 7070;
+
+/// What the server on a host got from its client came in connections with TACK, all of it.
+pub(crate) fn came_by_tack(world: &World, host: usize) {
+    let (_, metrics) = within(&world.network.namespace(host), || {
+        scrape(([127, 0, 0, 1], METRICS).into())
+    });
+    let sent = values(&parsed(&metrics), "tack_acks_sent_total");
+    let of = |kind| {
+        let named = sent
+            .iter()
+            .filter(|(labels, _)| labels.split(',').any(|it| it == kind));
+        named.map(|(_, count)| count).sum::<f64>()
+    };
+    assert!(of("tack") > 0.0 && of("delayed") == 0.0, "{sent:?}");
 }
 
 /// The key in the output of `tack id`.
@@ -252,6 +272,7 @@ fn curl_git_rsync_and_python_run_without_root_and_all_they_reach_is_the_peers() 
         "{ended:?}"
     );
     assert!(!ended.stderr.contains("connection refused"), "{ended:?}");
+    came_by_tack(&world, SERVER);
 }
 
 #[test]

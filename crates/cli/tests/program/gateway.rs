@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::exec::{FAR_V4, FAR_V6, World, key_of};
+use crate::exec::{FAR_V4, FAR_V6, World, came_by_tack, key_of};
 use crate::support::network::network;
 use crate::support::{Ended, PATIENCE, Running, finish, tack};
 use crate::tunnel::Service;
@@ -141,6 +141,7 @@ fn clients_reach_what_the_peer_reaches_and_rules_go_with_the_gateway() {
     assert_eq!(once, install());
     let fetched = on(&world, CLIENT, fetch);
     assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    came_by_tack(&world, SERVER);
     // It stops where a command fails.
     let failing = format!("{{ echo 'ip() {{ return 7; }}'; {print}; }} | sh");
     assert_eq!(on(&world, GATEWAY, &failing).code, Some(7));

@@ -35,7 +35,7 @@ fn ask(address: SocketAddr, request: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-pub(super) fn scrape(address: SocketAddr) -> (String, String) {
+pub(crate) fn scrape(address: SocketAddr) -> (String, String) {
     let answer = ask(address, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
@@ -44,7 +44,7 @@ pub(super) fn scrape(address: SocketAddr) -> (String, String) {
 }
 
 /// The values of a counter or a gauge, by their labels.
-pub(super) fn values(scrape: &Scrape, name: &str) -> HashMap<String, f64> {
+pub(crate) fn values(scrape: &Scrape, name: &str) -> HashMap<String, f64> {
     let samples = scrape.samples.iter().filter(|it| it.metric == name);
     samples
         .map(|sample| {
@@ -59,7 +59,7 @@ pub(super) fn values(scrape: &Scrape, name: &str) -> HashMap<String, f64> {
         .collect()
 }
 
-pub(super) fn parsed(text: &str) -> Scrape {
+pub(crate) fn parsed(text: &str) -> Scrape {
     Scrape::parse(text.lines().map(|line| Ok(line.to_owned()))).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Watching programs run: metrics, traces, logs, status.
 
 mod logs;
-mod metrics;
+pub(crate) mod metrics;
 mod status;
 mod traces;
 mod tunnels;
