@@ -2,8 +2,10 @@
 //! Nothing here asserts a rate.
 #![cfg(target_os = "linux")]
 
+use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
@@ -240,6 +242,28 @@ fn filters_and_hack_act_on_acks_of_the_kernel() {
 }
 
 /// Killed, it leaves nothing: the programs on its hosts end, and its name is free.
+#[test]
+fn a_shell_is_on_its_host_and_ends_with_its_exit_code() {
+    let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {
+        return;
+    };
+    let mut command = tack();
+    command.args(["emulate", "shell", "--name", &emulation.name, "sta0"]);
+    let mut shell = Running::start(command.env("SHELL", "/bin/sh").stdin(Stdio::piped()));
+    let mut keyboard = shell.child.stdin.take().unwrap();
+    keyboard
+        .write_all(b"echo $TACK_EMULATE_HOST; ip -4 -o address show dev wlan0; exit 7\n")
+        .unwrap();
+    let ended = shell.wait();
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(
+        lines[0] == "sta0" && lines[1].contains(" 10.0.0.2/"),
+        "{ended:?}"
+    );
+    emulation.stop();
+}
+
 #[test]
 fn nothing_is_left_when_it_is_killed() {
     let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {

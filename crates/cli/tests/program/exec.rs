@@ -303,6 +303,27 @@ fn a_rule_for_a_name_permits_its_address_to_who_asked_for_the_name() {
 }
 
 #[test]
+fn names_are_answered_over_tcp_as_well() {
+    let Some(world) = two() else { return };
+    let _service = met(&world);
+    let script = "import socket, struct\n\
+                  query = (b'\\x12\\x34\\x01\\0\\0\\x01\\0\\0\\0\\0\\0\\0'\n\
+                  \x20        b'\\x03www\\x04test\\0\\0\\x01\\0\\x01')\n\
+                  lines = [line.split() for line in open('/etc/resolv.conf')]\n\
+                  server = [line[1] for line in lines if line[:1] == ['nameserver']][0]\n\
+                  one = socket.create_connection((server, 53), 60)\n\
+                  for number in range(2):\n\
+                  \x20   one.sendall(struct.pack('>H', len(query)) + query)\n\
+                  \x20   length, = struct.unpack('>H', one.recv(2, socket.MSG_WAITALL))\n\
+                  \x20   answer = one.recv(length, socket.MSG_WAITALL)\n\
+                  \x20   code, count = answer[3] & 15, struct.unpack('>H', answer[6:8])[0]\n\
+                  \x20   print(answer[:2] == query[:2], code, count)\n";
+    fs::write(world.path("script.py"), script).unwrap();
+    let ended = world.user_ok("exec ../tack exec -q server: -- python3 ../script.py");
+    assert_eq!(ended.stdout, "True 0 1\nTrue 0 1\n", "{ended:?}");
+}
+
+#[test]
 fn a_command_has_its_streams_signals_and_exit_code() {
     let Some(world) = two() else { return };
     let _service = met(&world);
