@@ -191,9 +191,13 @@ pub(crate) fn two() -> Option<World> {
         network.host(SERVER, &format!("addr add {FAR_V6}/128 dev lo nodad"))
     })?;
     let programs = ["curl", "git", "rsync", "python3", "setpriv"];
-    let made = match fs::metadata("/dev/net/tun") {
+    let made = match fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")
+    {
         Ok(_) => World::new(network, &programs),
-        Err(error) => Err(format!("no /dev/net/tun: {error}")),
+        Err(error) => Err(format!("cannot open /dev/net/tun: {error}")),
     };
     match made {
         Ok(mut world) => {

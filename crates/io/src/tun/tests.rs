@@ -29,8 +29,12 @@ fn both() -> TunOptions {
 fn isolated<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     let run = move || -> Result<(), String> {
         Namespace::enter_new().map_err(|error| format!("no network namespace: {error}"))?;
-        if let Err(error) = std::fs::metadata("/dev/net/tun") {
-            return Err(format!("no /dev/net/tun: {error}"));
+        if let Err(error) = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/net/tun")
+        {
+            return Err(format!("cannot open /dev/net/tun: {error}"));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

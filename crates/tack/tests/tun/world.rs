@@ -21,7 +21,11 @@ pub(crate) fn isolated_for<F: Future<Output = ()>>(
 ) {
     let run = move || -> Result<(), String> {
         Namespace::enter_new().map_err(|error| format!("no network namespace: {error}"))?;
-        std::fs::metadata("/dev/net/tun").map_err(|error| format!("no /dev/net/tun: {error}"))?;
+        std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/net/tun")
+            .map_err(|error| format!("cannot open /dev/net/tun: {error}"))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
