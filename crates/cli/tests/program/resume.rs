@@ -14,20 +14,20 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Ended, Receiver, Running, finish, is_long, noise, tack};
+use crate::support::{Receiver, Running, finish, is_long, noise, tack};
 
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// How both sides protect the transfer.
 #[derive(Clone)]
-enum Protection {
+pub(crate) enum Protection {
     /// They know each other's keys, which are in this folder.
     Encrypted(Arc<tempfile::TempDir>),
     Clear,
 }
 
 impl Protection {
-    fn encrypted() -> Self {
+    pub(crate) fn encrypted() -> Self {
         let states = tempfile::tempdir().unwrap();
         let run = |side: &str, arguments: &[&str]| {
             let state = states.path().join(side);
@@ -41,7 +41,7 @@ impl Protection {
         Self::Encrypted(Arc::new(states))
     }
 
-    fn command(&self, verb: &str) -> Command {
+    pub(crate) fn command(&self, verb: &str) -> Command {
         let mut command = tack();
         command.args([verb, "--json"]);
         match self {
@@ -57,16 +57,16 @@ impl Protection {
 }
 
 /// A receiver that is started again where it was.
-struct Inbox {
-    dir: tempfile::TempDir,
-    address: SocketAddr,
+pub(crate) struct Inbox {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) address: SocketAddr,
     running: Option<Running>,
-    protection: Protection,
+    pub(crate) protection: Protection,
     options: &'static [&'static str],
 }
 
 impl Inbox {
-    fn start(protection: Protection) -> Self {
+    pub(crate) fn start(protection: Protection) -> Self {
         Self::start_with(protection, &[])
     }
 
@@ -102,7 +102,7 @@ impl Inbox {
     }
 
     /// Bytes in the unfinished file.
-    fn part(&self) -> u64 {
+    pub(crate) fn part(&self) -> u64 {
         let entries = fs::read_dir(self.dir.path()).unwrap().flatten();
         let parts = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));
         parts
@@ -112,7 +112,7 @@ impl Inbox {
             .unwrap_or(0)
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("file")
     }
 }
@@ -127,7 +127,7 @@ fn sender(path: &Path, address: SocketAddr, options: &[&str]) -> Running {
     )
 }
 
-fn source(size: u64) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+pub(crate) fn source(size: u64) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("file");
     let content = noise(9, size as usize);
@@ -329,11 +329,11 @@ fn a_folder_goes_on_too() {
 }
 
 /// A UDP path that can be cut, and on which addresses change.
-struct Relay {
-    address: SocketAddr,
+pub(crate) struct Relay {
+    pub(crate) address: SocketAddr,
     cut: Arc<AtomicBool>,
     /// With each number, clients have other addresses at the far end.
-    epoch: Arc<AtomicU64>,
+    pub(crate) epoch: Arc<AtomicU64>,
     /// Bytes of datagrams that went to the receiver, whether it was there or not.
     forwarded: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -343,7 +343,7 @@ struct Relay {
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Relay {
-    fn to(receiver: SocketAddr) -> Self {
+    pub(crate) fn to(receiver: SocketAddr) -> Self {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = near.local_addr().unwrap();
         near.set_read_timeout(Some(LOOK)).unwrap();
@@ -387,7 +387,7 @@ impl Relay {
 }
 
 impl Relay {
-    fn cut_for(&self, time: Duration) {
+    pub(crate) fn cut_for(&self, time: Duration) {
         self.cut.store(true, Ordering::Relaxed);
         std::thread::sleep(time);
         self.cut.store(false, Ordering::Relaxed);
@@ -417,65 +417,6 @@ impl Drop for Relay {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.take().unwrap().join();
     }
-}
-
-/// Sends a file over a path on which `trouble` happens once half of it is there.
-fn sent_through(size: u64, trouble: impl FnOnce(&Relay)) -> Ended {
-    let (_source, path, content) = source(size);
-    let inbox = Inbox::start(Protection::encrypted());
-    let relay = Relay::to(inbox.address);
-    let mut command = inbox.protection.command("send");
-    command.args(["--bwlimit", "60M", "--timeout", "4s"]);
-    let sending = Running::start(command.arg(&path).arg(relay.address.to_string()));
-    while inbox.part() < size / 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    trouble(&relay);
-    let ended = sending.wait();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
-    assert_eq!(fs::read_dir(inbox.dir.path()).unwrap().count(), 1);
-    let summary = ended.json();
-    let losses = summary["reconnects"].as_u64().unwrap();
-    let carried = summary["carried_bytes"].as_u64().unwrap();
-    assert!(carried >= size, "{carried} bytes carried");
-    let twice = carried - size;
-    eprintln!("{twice} bytes twice, {losses} losses");
-    assert!(twice <= losses * MIB, "{twice} bytes twice: {ended:?}");
-    ended
-}
-
-#[test]
-fn a_path_that_is_cut_for_a_time_is_survived() {
-    let millis: &[u64] = if is_long() {
-        &[100, 1_000, 3_000, 10_000, 30_000, 60_000]
-    } else {
-        &[100, 5_000]
-    };
-    // At the same time: they mostly wait.
-    std::thread::scope(|scope| {
-        for cut in millis {
-            scope.spawn(move || {
-                let cut_off = |relay: &Relay| relay.cut_for(Duration::from_millis(*cut));
-                let ended = sent_through(8 * MIB, cut_off);
-                let reconnects = ended.json()["reconnects"].as_u64().unwrap();
-                // Longer than the sender waits for a word.
-                assert!(*cut < 3_000 || reconnects > 0, "{cut} ms: {ended:?}");
-            });
-        }
-    });
-}
-
-#[test]
-fn an_address_that_changes_on_the_way_is_survived() {
-    let ended = sent_through(8 * MIB, |relay| {
-        relay.epoch.fetch_add(1, Ordering::Relaxed);
-    });
-    assert!(
-        ended.json()["reconnects"].as_u64().unwrap() > 0,
-        "{ended:?}"
-    );
-    assert!(ended.stderr.contains("reconnecting"), "{}", ended.stderr);
 }
 
 /// Kills a sender once so many bytes are with the receiver.
