@@ -22,6 +22,9 @@ pub(crate) struct WaitingHost {
     pub(super) intent: Intent,
     /// What it serves besides.
     pub(super) also: AlsoServes,
+    /// Tickets that peers showed, right or wrong. Without a bound a ticket could be guessed at for
+    /// ever; with a small one, strangers could deny tickets.
+    pub(super) tickets_shown: u32,
 }
 
 /// Decides which intents a waiting program serves beside that of its invitations; these are for
@@ -56,6 +59,8 @@ impl Host for WaitingHost {
     }
 
     fn ticket(&mut self, id: &TicketId) -> Result<Secret, Refusal> {
+        let shown = self.tickets_shown.checked_add(1);
+        self.tickets_shown = shown.ok_or(Refusal::UnknownTicket)?;
         self.invitations.secret(id)
     }
 
@@ -82,5 +87,33 @@ impl Host for WaitingHost {
         } else {
             Err(Refusal::UnknownKey)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::invitations::TicketUse;
+    use super::*;
+
+    #[test]
+    fn so_many_tickets_are_looked_at_and_no_more() {
+        let scratch = tempfile::tempdir().unwrap();
+        let state = StateDir::at(scratch.path());
+        let mut invitations = Invitations::new(state.clone(), Intent::Send);
+        let issuer = PublicKey::from([1; 32]);
+        let ticket = invitations.issue(issuer, None, TicketUse::Many, &[]);
+        let right = ticket.unwrap().id();
+        let wrong = TicketId::of(&Secret::from_bytes([2; 16]));
+        let mut host = WaitingHost {
+            state,
+            invitations,
+            current_code: CurrentCode::new(None),
+            intent: Intent::Send,
+            also: AlsoServes::nothing(),
+            tickets_shown: u32::MAX - 2,
+        };
+        assert_eq!(host.ticket(&wrong).unwrap_err(), Refusal::UnknownTicket);
+        assert!(host.ticket(&right).is_ok());
+        assert_eq!(host.ticket(&right).unwrap_err(), Refusal::UnknownTicket);
     }
 }

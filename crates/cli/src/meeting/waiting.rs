@@ -200,6 +200,7 @@ impl WaitingSide {
                 current_code: Arc::clone(&current_code),
                 intent: config.intent,
                 also: config.also,
+                tickets_shown: 0,
             }),
             state,
             current_code,

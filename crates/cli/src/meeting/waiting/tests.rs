@@ -18,6 +18,7 @@ fn shared(usage: TicketUse) -> (tempfile::TempDir, Arc<Shared>) {
             current_code: Arc::clone(&current_code),
             intent: Intent::Send,
             also: AlsoServes::nothing(),
+            tickets_shown: 0,
         }),
         state,
         current_code,
