@@ -53,13 +53,15 @@ pub enum Only {
     N,
     /// That of 802.11ac.
     Ac,
-    /// Paths without a radio.
+    /// Paths without a radio: one in the quick form, all in the full form.
     Wired,
+    /// All paths that the Pantheon calibrated, in the quick form too.
+    Pantheon,
 }
 
 impl Only {
     /// All: claims, then links.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Gro,
         Self::NoGro,
         Self::Reads,
@@ -68,6 +70,7 @@ impl Only {
         Self::N,
         Self::Ac,
         Self::Wired,
+        Self::Pantheon,
     ];
 
     /// What `--only` calls it.
@@ -81,12 +84,16 @@ impl Only {
             Self::N => "n",
             Self::Ac => "ac",
             Self::Wired => "wired",
+            Self::Pantheon => "pantheon",
         }
     }
 
     /// Whether it is a link.
     pub(crate) const fn is_link(self) -> bool {
-        matches!(self, Self::G | Self::N | Self::Ac | Self::Wired)
+        matches!(
+            self,
+            Self::G | Self::N | Self::Ac | Self::Wired | Self::Pantheon
+        )
     }
 }
 
@@ -141,7 +148,8 @@ impl Depth {
     /// Whether a part of this kind is run.
     pub(crate) fn has(&self, part: Only) -> bool {
         let mut alike = self.only.iter().filter(|it| it.is_link() == part.is_link());
-        alike.clone().next().is_none() || alike.any(|it| *it == part)
+        let fits = |it: &Only| *it == part || (*it, part) == (Only::Pantheon, Only::Wired);
+        alike.clone().next().is_none() || alike.any(fits)
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct LabRunArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Measure a part of figure kernel, and judge what the folder then has: claims (gro, no-gro,
-    /// reads, quic), links (g, n, ac, wired), separated by commas
+    /// reads, quic), links (g, n, ac, wired, pantheon), separated by commas
     #[arg(long, value_name = "PART", value_parser = part, value_delimiter = ',')]
     pub(crate) only: Vec<Only>,
     #[command(flatten)]

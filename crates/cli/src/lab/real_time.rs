@@ -272,7 +272,11 @@ mod tests {
     #[test]
     fn the_kernels_tcp_is_measured_over_the_emulated_air() {
         let plan = REAL_TIME[0].plan(&Depth::quick());
-        for receiver in [Receiver::Offloaded, Receiver::SeldomRead] {
+        for receiver in [
+            Receiver::Offloaded,
+            Receiver::OffloadedSeldomRead,
+            Receiver::SeldomRead,
+        ] {
             let measure = Measure::RealTime(Stack::Kernel(receiver));
             let mut points = plan.iter().filter(|point| point.measure() == measure);
             let mut point = points.next().unwrap().clone();

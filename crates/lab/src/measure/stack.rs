@@ -28,6 +28,9 @@ pub enum Receiver {
     /// Generic receive offload: segments that come together are one packet to TCP. The program is
     /// iperf3, which reads whenever something has come.
     Offloaded,
+    /// As [`Receiver::Offloaded`], to a program that reads every 20 ms, as with
+    /// [`Receiver::SeldomRead`]: what the reads of iperf3 save is the difference.
+    OffloadedSeldomRead,
     /// Each frame is a packet of its own. SACKs are not compressed, and acknowledgements of
     /// segments that waited for the program to release the socket are not deferred: nothing that
     /// the kernel lets one turn off saves an acknowledgement. iperf3.
@@ -36,6 +39,18 @@ pub enum Receiver {
     /// it hardly ever holds the socket when a segment comes, and has a low-water mark that is not
     /// reached, so that the kernel leaves no acknowledgement to the next read.
     SeldomRead,
+}
+
+impl Receiver {
+    /// Whether generic receive offload is on.
+    pub const fn has_offload(self) -> bool {
+        matches!(self, Self::Offloaded | Self::OffloadedSeldomRead)
+    }
+
+    /// Whether the program reads every 20 ms; the others are iperf3.
+    pub const fn reads_seldom(self) -> bool {
+        matches!(self, Self::OffloadedSeldomRead | Self::SeldomRead)
+    }
 }
 
 /// How quinn is set up.
@@ -55,8 +70,9 @@ pub enum Tuning {
 }
 
 impl Stack {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Kernel(Receiver::Offloaded),
+        Self::Kernel(Receiver::OffloadedSeldomRead),
         Self::Kernel(Receiver::Plain),
         Self::Kernel(Receiver::SeldomRead),
         Self::Quinn(Tuning::Wide),
@@ -70,6 +86,7 @@ impl Stack {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Kernel(Receiver::Offloaded) => "real-time kernel",
+            Self::Kernel(Receiver::OffloadedSeldomRead) => "real-time kernel, seldom read",
             Self::Kernel(Receiver::Plain) => "real-time kernel without receive offload",
             Self::Kernel(Receiver::SeldomRead) => {
                 "real-time kernel without receive offload, seldom read"

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use tack_lab::{Measure, Point, Receiver, Stack};
+use tack_lab::{Measure, Point, Stack};
 use tack_sim::Scenario;
 use tack_sim::scenario::Transport;
 
@@ -59,7 +59,7 @@ impl Plan {
     /// Whether frames that come together are one packet to the kernel.
     pub(super) fn has_receive_offload(&self) -> bool {
         match self.stack {
-            Stack::Kernel(receiver) => receiver == Receiver::Offloaded,
+            Stack::Kernel(receiver) => receiver.has_offload(),
             Stack::Quinn(_) | Stack::Tack(_) => true,
         }
     }
@@ -69,7 +69,7 @@ impl Plan {
         match self.stack {
             Stack::Kernel(receiver) => {
                 self.check_congestion_control()?;
-                if receiver != Receiver::SeldomRead {
+                if !receiver.reads_seldom() {
                     let found = Command::new("iperf3").arg("-v").output();
                     found.map_err(|error| Trouble::Skipped(format!("no iperf3: {error}")))?;
                 }

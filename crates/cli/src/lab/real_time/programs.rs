@@ -8,7 +8,7 @@ use std::time::Duration;
 use tack_emulator::Host;
 use tack_io::namespace::Namespace;
 use tack_io::within;
-use tack_lab::{Receiver, Stack, Taking, Tuning};
+use tack_lab::{Stack, Taking, Tuning};
 
 use super::outcome::Outcome;
 use super::plan::{Plan, Trouble};
@@ -112,13 +112,15 @@ impl Pair<'_> {
             enter(&host.namespace)?;
             // Buffers that do not limit, as the others have.
             let first = match plan.stack {
-                Stack::Kernel(Receiver::SeldomRead) => BUFFER,
+                Stack::Kernel(receiver) if receiver.reads_seldom() => BUFFER,
                 _ => FIRST_BUFFER,
             };
             set("tcp_rmem", &format!("4096 {first} {BUFFER}"))?;
             set("tcp_wmem", &format!("4096 {FIRST_BUFFER} {BUFFER}"))?;
         }
-        if let Stack::Kernel(Receiver::Plain | Receiver::SeldomRead) = plan.stack {
+        if let Stack::Kernel(receiver) = plan.stack
+            && !receiver.has_offload()
+        {
             // Each segment out of order is acknowledged, as RFC 5681 §4.2 has it, and not up to 44
             // of them at once. The thread is at the station.
             set("tcp_comp_sack_nr", "0")?;
@@ -126,7 +128,7 @@ impl Pair<'_> {
             let _older = set("tcp_backlog_ack_defer", "0");
         }
         match plan.stack {
-            Stack::Kernel(Receiver::SeldomRead) => {
+            Stack::Kernel(receiver) if receiver.reads_seldom() => {
                 seldom::download(self.server, self.station, plan).map(Outcome::of)
             }
             Stack::Kernel(_) => self.iperf3(plan, program),

@@ -136,6 +136,18 @@ impl Measured<'_> {
         seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
     }
 
+    /// The paths that have claims of their own, and others on which something was run.
+    pub(super) fn routes(&self) -> Vec<Route> {
+        let mut routes = ways::routes(self.depth);
+        let others = ways::pantheon().filter(|other| {
+            let is_new = routes.iter().all(|route| route.name != other.name);
+            is_new && other.ways().any(|way| self.was_tried(*other, way))
+        });
+        let others: Vec<_> = others.collect();
+        routes.extend(others);
+        routes
+    }
+
     /// `claim`, which needs these ways on these routes: made if each was run, or if there is no
     /// result at all, so that nothing measured refutes every claim.
     pub(super) fn state(&self, routes: &[Route], ways: &[usize], claim: Claim) -> Stated {

@@ -4,8 +4,8 @@ use tack_stats::{Estimate, Finding};
 
 use super::measured::{Measured, Stated, acks, either, goodput, show, value};
 use super::ways::{
-    AC, KERNEL_BBR, N, QUINN_BBR, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, RADIOS,
-    Route, TACK, TACK_CUBIC, WAYS,
+    AC, KERNEL_BBR, N, QUINN_BBR, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_FEWER_BBR,
+    QUINN_RARE, RADIOS, Route, TACK, TACK_CUBIC, WAYS,
 };
 use crate::claim::Claim;
 
@@ -32,6 +32,16 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         state(&[N], [QUINN_FEWER, QUINN_CUBIC], some),
         state(&[N], [QUINN_RARE, TACK_CUBIC], rest),
     ];
+    for route in RADIOS {
+        for (controller, ways) in [
+            ("CUBIC", [QUINN_FEWER, QUINN_CUBIC]),
+            ("BBR", [QUINN_FEWER_BBR, QUINN_BBR]),
+        ] {
+            for claim in ack_frequency(measured, route, controller, ways) {
+                claims.push(state(&[route], ways, claim));
+            }
+        }
+    }
     for route in [N, AC] {
         claims.push(state(
             &[route],
@@ -202,6 +212,40 @@ fn rare_acks(measured: &Measured<'_>) -> [Claim; 3] {
         ),
     );
     [first, second, third]
+}
+
+/// What the ACK-frequency extension does for quinn.
+fn ack_frequency(
+    measured: &Measured<'_>,
+    route: Route,
+    controller: &str,
+    ways: [usize; 2],
+) -> [Claim; 2] {
+    let fewer = measured.change(route, ways, acks);
+    let faster = measured.change(route, ways, goodput);
+    let counts = ways.map(|way| measured.percent(route, way, value::ACKS));
+    let rates = ways.map(|way| measured.mbps(route, way));
+    let head = format!(
+        "{}, quinn with {controller} and the ACK-frequency extension",
+        route.name
+    );
+    [
+        Claim::new(
+            format!("{head}: at most a third of the acknowledgements"),
+            "–",
+            format!(
+                "{fewer} %: {} against {} for 100 packets",
+                counts[0], counts[1]
+            ),
+            measured.judged(&[route], &ways, fewer.is_at_most(-66.7)),
+        ),
+        Claim::new(
+            format!("{head}: no less goodput than without (by at most 5 %)"),
+            "–",
+            format!("{faster} %: {} against {} Mbit/s", rates[0], rates[1]),
+            measured.judged(&[route], &ways, faster.is_at_least(-5.0)),
+        ),
+    ]
 }
 
 /// With windows that do not limit, what is left is the congestion window, which leaves the channel

@@ -92,7 +92,7 @@ pub(super) fn reasons(measured: &Measured<'_>) -> Table {
 }
 
 fn for_each(measured: &Measured<'_>, mut row: impl FnMut(Route, usize, &str)) {
-    for route in routes(measured.depth) {
+    for route in measured.routes() {
         for way in route.ways().filter(|way| measured.was_tried(route, *way)) {
             row(route, way, WAYS[way].name);
         }

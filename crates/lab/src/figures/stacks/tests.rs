@@ -2,9 +2,9 @@
 
 use super::measured::value;
 use super::ways::{
-    AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_CUBIC, N,
-    OURS_BBR, OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell,
-    routes, seeds,
+    AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
+    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_SELDOM, N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC,
+    QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell, routes, seeds,
 };
 use super::{FIGURE, plan, reduce};
 use crate::Verdict;
@@ -161,25 +161,40 @@ fn receive_offload_explains_what_its_packets_explain() {
         "acknowledgements of this stack",
         "kernel's as it is",
     ];
-    let with = |theirs: [f64; 2], ours: [f64; 2]| {
-        let theirs = [(value::ACKS, theirs[0]), (value::TCP_PACKETS, theirs[1])];
+    // Acknowledgements, and what came at once, for each packet.
+    let with = |theirs: [f64; 2], ours: [f64; 2], seldom: [f64; 2]| {
+        let of_kernel = |it: [f64; 2]| [(value::ACKS, it[0]), (value::TCP_PACKETS, it[1])];
+        let (theirs, seldom) = (of_kernel(theirs), of_kernel(seldom));
         let ours = [(value::ACKS, ours[0]), (value::BATCHES, ours[1])];
-        let ways: [(usize, &[_]); 2] = [(KERNEL_BBR, &theirs), (BATCHES_BBR, &ours)];
+        let ways: [(usize, &[_]); 3] = [
+            (KERNEL_BBR, &theirs),
+            (BATCHES_BBR, &ours),
+            (KERNEL_BBR_SELDOM, &seldom),
+        ];
         verdicts(&results_of(&ways), &as_it_is)
     };
-    assert_eq!(with([0.07, 0.14], [0.075, 0.14]), ["pass"; 4]);
-    assert_eq!(with([0.07, 0.14], [0.14, 0.14]), ["deviation"; 4]);
-    for (theirs, ours, why) in [
-        ([0.07, 0.14], [0.3, 0.14], "two for each batch"),
-        ([0.07, 0.14], [0.5, 1.0], "nothing came together"),
+    let seldom = [0.13, 0.14];
+    assert_eq!(with([0.07, 0.14], [0.075, 0.14], seldom), ["pass"; 4]);
+    assert_eq!(with([0.07, 0.14], [0.14, 0.14], seldom), ["deviation"; 4]);
+    for (theirs, ours, seldom, why) in [
+        ([0.07, 0.14], [0.3, 0.14], seldom, "two for each batch"),
+        ([0.07, 0.14], [0.09, 0.14], seldom, "batches without one"),
+        ([0.07, 0.14], [0.5, 1.0], seldom, "nothing came together"),
         (
             [0.2, 0.07],
             [0.1, 0.14],
+            seldom,
             "three for each of the kernel's packets",
         ),
-        ([0.2, 1.0], [0.1, 0.14], "the kernel joined nothing"),
+        ([0.2, 1.0], [0.1, 0.14], seldom, "the kernel joined nothing"),
+        (
+            [0.07, 0.14],
+            [0.14, 0.14],
+            [0.08, 0.14],
+            "reads are not what saves the kernel's",
+        ),
     ] {
-        assert_eq!(with(theirs, ours), ["fail"; 4], "{why}");
+        assert_eq!(with(theirs, ours, seldom), ["fail"; 4], "{why}");
     }
 }
 
@@ -213,8 +228,10 @@ fn linux_keeps_its_rules_or_its_packets_were_joined() {
             (value::TCP_WIDENING, widening),
             (value::TCP_PACKETS, packets),
         ];
+        let seldom = [(value::ACKS, packets), (value::TCP_PACKETS, packets)];
         let words = ["CUBIC: the kernel as it is acknowledges"];
-        verdicts(&results(KERNEL_CUBIC, &differs), &words)
+        let ways: [(usize, &[_]); 2] = [(KERNEL_CUBIC, &differs), (KERNEL_CUBIC_SELDOM, &seldom)];
+        verdicts(&results_of(&ways), &words)
     };
     assert_eq!(with(0.65, 0.3, 1.0), ["pass"; 4]);
     assert_eq!(with(0.65, 0.1, 1.0), ["fail"; 4]);
@@ -320,19 +337,16 @@ fn part(only: &[Only], seeds: u64) -> Depth {
 #[test]
 fn a_part_is_the_runs_of_its_claims_on_its_links() {
     let count = |only: &[Only]| plan(&part(only, 1)).len();
-    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 2 * 4);
+    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 2 * 6);
     assert_eq!(count(&[Only::NoGro, Only::N]), 4);
-    assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 8);
+    assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 10);
     assert_eq!(count(&[Only::N]), WAYS.len());
-    assert_eq!(count(&[Only::Gro]), 4 * 4);
-    assert_eq!(
-        count(&[Only::Quic, Only::Wired]),
-        0,
-        "no claim is about that"
-    );
+    assert_eq!(count(&[Only::Gro]), 4 * 6);
+    assert_eq!(count(&[Only::Gro, Only::Pantheon]), 18 * 6);
+    assert_eq!(count(&[Only::Quic, Only::Wired]), 6);
     let whole = plan(&part(&[], 1));
     let mut parts = Vec::new();
-    for only in Only::ALL {
+    for only in Only::ALL.into_iter().filter(|it| *it != Only::Pantheon) {
         parts.extend(plan(&part(&[only], 1)));
     }
     assert!(parts.iter().all(|point| whole.contains(point)));
@@ -372,4 +386,59 @@ fn claims_are_about_what_was_measured_and_the_others_are_named() {
     assert!(FIGURE.is_reported(&part(&[], 5), &results));
     assert!(!FIGURE.is_complete(&part(&[], 5), &results));
     assert!(!FIGURE.is_reported(&Depth::full(), &results));
+}
+
+#[test]
+fn fewer_acknowledgements_by_the_extension_are_claimed_for_each_radio() {
+    let words = ["quinn with CUBIC and the ACK-frequency extension"];
+    let with = |acks: f64, goodput: f64| {
+        let differs = [(value::ACKS, acks), (value::GOODPUT, goodput)];
+        verdicts(&results(QUINN_FEWER, &differs), &words)
+    };
+    assert_eq!(with(0.1, 101e6), ["pass"; 6]);
+    assert_eq!(with(0.1, 90e6), ["pass", "fail"].repeat(3));
+    assert_eq!(with(0.3, 100e6), ["fail", "pass"].repeat(3));
+}
+
+#[test]
+fn the_paths_of_the_pantheon_are_judged_together() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 1);
+    let plan = plan(&depth);
+    let judge = |differs: &dyn Fn(usize) -> f64, count: usize| {
+        let mut results = Results::default();
+        for (place, point) in plan.iter().take(count).enumerate() {
+            let mut values = alike();
+            // The ways of a path follow each other; ours with CUBIC is the third.
+            if place % 6 == BATCHES_CUBIC {
+                values.insert(value::GOODPUT, differs(place / 6));
+            }
+            results.insert(point, values);
+        }
+        let claims = reduce(
+            &Depth {
+                seeds: Some(1),
+                ..Depth::quick()
+            },
+            &results,
+        )
+        .claims;
+        let of_paths = claims.iter().filter(|claim| {
+            claim
+                .words
+                .starts_with("The Pantheon's paths, tack CUBIC delayed:2, batches beside kernel")
+                && claim.words.contains("same goodput")
+        });
+        of_paths
+            .map(|claim| claim.verdict().name())
+            .collect::<Vec<_>>()
+    };
+    let all = plan.len();
+    assert_eq!(
+        judge(&|path| if path % 2 == 0 { 99e6 } else { 101e6 }, all),
+        ["pass"]
+    );
+    assert_eq!(judge(&|path| 80e6 + path as f64 * 1e5, all), ["fail"]);
+    let scattered = |path: usize| if path % 2 == 0 { 60e6 } else { 130e6 };
+    assert_eq!(judge(&scattered, all), ["inconclusive"]);
+    assert!(judge(&|_| 100e6, 6 * 8).is_empty(), "too few paths");
 }

@@ -56,7 +56,12 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only. Ways that a claim
 /// compares stand, and run, beside each other.
-pub(super) const WAYS: [Way; 17] = [
+pub(super) const WAYS: [Way; 19] = [
+    kernel(
+        "kernel CUBIC, read seldom",
+        Receiver::OffloadedSeldomRead,
+        "cubic",
+    ),
     kernel("kernel CUBIC", Receiver::Offloaded, "cubic"),
     ours("tack CUBIC delayed:2, batches", Taking::Batches, "cubic"),
     kernel(
@@ -65,6 +70,11 @@ pub(super) const WAYS: [Way; 17] = [
         "cubic",
     ),
     ours("tack CUBIC delayed:2", Taking::Singly, "cubic"),
+    kernel(
+        "kernel BBR, read seldom",
+        Receiver::OffloadedSeldomRead,
+        "bbr",
+    ),
     kernel("kernel BBR", Receiver::Offloaded, "bbr"),
     ours("tack BBR delayed:2, batches", Taking::Batches, "bbr"),
     kernel(
@@ -83,22 +93,25 @@ pub(super) const WAYS: [Way; 17] = [
     quinn("quinn CUBIC, an ACK every 20 ms", Tuning::RareAcks, "cubic"),
     tack("TCP-TACK (CUBIC)", "cubic"),
 ];
-pub(super) const KERNEL_CUBIC: usize = 0;
-pub(super) const BATCHES_CUBIC: usize = 1;
-pub(super) const KERNEL_CUBIC_PLAIN: usize = 2;
-pub(super) const OURS_CUBIC: usize = 3;
-pub(super) const KERNEL_BBR: usize = 4;
-pub(super) const BATCHES_BBR: usize = 5;
-pub(super) const KERNEL_BBR_PLAIN: usize = 6;
-pub(super) const OURS_BBR: usize = 7;
-pub(super) const KERNEL_BBR_READ: usize = 8;
-pub(super) const TACK: usize = 9;
-pub(super) const QUINN_CUBIC: usize = 10;
-pub(super) const QUINN_BBR: usize = 11;
-pub(super) const QUINN_FEWER: usize = 12;
-pub(super) const QUINN_DEFAULT: usize = 14;
-pub(super) const QUINN_RARE: usize = 15;
-pub(super) const TACK_CUBIC: usize = 16;
+pub(super) const KERNEL_CUBIC_SELDOM: usize = 0;
+pub(super) const KERNEL_CUBIC: usize = 1;
+pub(super) const BATCHES_CUBIC: usize = 2;
+pub(super) const KERNEL_CUBIC_PLAIN: usize = 3;
+pub(super) const OURS_CUBIC: usize = 4;
+pub(super) const KERNEL_BBR_SELDOM: usize = 5;
+pub(super) const KERNEL_BBR: usize = 6;
+pub(super) const BATCHES_BBR: usize = 7;
+pub(super) const KERNEL_BBR_PLAIN: usize = 8;
+pub(super) const OURS_BBR: usize = 9;
+pub(super) const KERNEL_BBR_READ: usize = 10;
+pub(super) const TACK: usize = 11;
+pub(super) const QUINN_CUBIC: usize = 12;
+pub(super) const QUINN_BBR: usize = 13;
+pub(super) const QUINN_FEWER: usize = 14;
+pub(super) const QUINN_FEWER_BBR: usize = 15;
+pub(super) const QUINN_DEFAULT: usize = 16;
+pub(super) const QUINN_RARE: usize = 17;
+pub(super) const TACK_CUBIC: usize = 18;
 
 /// The first of the ways that only 802.11n has.
 const ONLY_N: usize = QUINN_DEFAULT;
@@ -106,7 +119,14 @@ const ONLY_N: usize = QUINN_DEFAULT;
 /// The ways that the claims of a part need on a path with that name.
 fn needed(part: Only, route: Route) -> &'static [usize] {
     match part {
-        Only::Gro => &[KERNEL_CUBIC, BATCHES_CUBIC, KERNEL_BBR, BATCHES_BBR],
+        Only::Gro => &[
+            KERNEL_CUBIC_SELDOM,
+            KERNEL_CUBIC,
+            BATCHES_CUBIC,
+            KERNEL_BBR_SELDOM,
+            KERNEL_BBR,
+            BATCHES_BBR,
+        ],
         Only::NoGro => &[KERNEL_CUBIC_PLAIN, OURS_CUBIC, KERNEL_BBR_PLAIN, OURS_BBR],
         Only::Reads => &[KERNEL_BBR_PLAIN, KERNEL_BBR_READ],
         Only::Quic if route.name == N.name => &[
@@ -115,11 +135,19 @@ fn needed(part: Only, route: Route) -> &'static [usize] {
             QUINN_CUBIC,
             QUINN_BBR,
             QUINN_FEWER,
+            QUINN_FEWER_BBR,
             QUINN_DEFAULT,
             QUINN_RARE,
             TACK_CUBIC,
         ],
-        Only::Quic if route.is_wireless => &[KERNEL_BBR, TACK, QUINN_CUBIC, QUINN_BBR],
+        Only::Quic => &[
+            KERNEL_BBR,
+            TACK,
+            QUINN_CUBIC,
+            QUINN_BBR,
+            QUINN_FEWER,
+            QUINN_FEWER_BBR,
+        ],
         _ => &[],
     }
 }
@@ -180,19 +208,30 @@ impl Route {
 /// The path of the Pantheon that the quick form has: 100.42 Mbit/s, 27 ms.
 const QUICK_PATH: usize = 3;
 
-pub(super) fn routes(depth: &Depth) -> Vec<Route> {
-    let wired = |(name, settings): (&'static str, &'static [&'static str])| Route {
+/// All paths that the Pantheon calibrated.
+pub(super) fn pantheon() -> impl Iterator<Item = Route> {
+    PATHS.into_iter().map(|(name, settings)| Route {
         name,
         is_wireless: false,
         settings,
+    })
+}
+
+/// The paths that have claims of their own.
+pub(super) fn routes(depth: &Depth) -> Vec<Route> {
+    let paths = match depth.extent {
+        Extent::Quick => QUICK_PATH..QUICK_PATH + 1,
+        Extent::Full => 0..PATHS.len(),
     };
-    let paths = PATHS.into_iter().map(wired);
-    match depth.extent {
-        Extent::Quick => RADIOS
-            .into_iter()
-            .chain(paths.skip(QUICK_PATH).take(1))
-            .collect(),
-        Extent::Full => RADIOS.into_iter().chain(paths).collect(),
+    let wired = pantheon().skip(paths.start).take(paths.len());
+    RADIOS.into_iter().chain(wired).collect()
+}
+
+/// The paths on which something is run.
+pub(super) fn planned(depth: &Depth) -> Vec<Route> {
+    match depth.only.contains(&Only::Pantheon) {
+        true => RADIOS.into_iter().chain(pantheon()).collect(),
+        false => routes(depth),
     }
 }
 
