@@ -158,6 +158,12 @@ pub(super) fn is_wanted(depth: &Depth, route: Route, way: usize) -> bool {
     let is_named = claims
         .clone()
         .any(|part| needed(*part, route).contains(&way));
+    // What explains a claim about one path is not run where there is none.
+    let is_reason = [KERNEL_CUBIC_SELDOM, KERNEL_BBR_SELDOM].contains(&way);
+    let has_claims = || routes(depth).iter().any(|own| own.name == route.name);
+    if is_reason && !has_claims() {
+        return false;
+    }
     depth.has(route.part()) && (claims.next().is_none() || is_named)
 }
 
