@@ -41,6 +41,8 @@ pub struct Peer {
     /// by the peer.
     near: (u64, u64),
     offered_timestamps: (bool, bool),
+    /// Shifts that the connection and the peer offered.
+    offered_shifts: (Option<u8>, Option<u8>),
     newest_timestamp: u32,
 }
 
@@ -59,6 +61,7 @@ impl Peer {
             read: 0,
             near: (0, 0),
             offered_timestamps: (false, false),
+            offered_shifts: (None, None),
             newest_timestamp: 0,
         }
     }
@@ -281,6 +284,7 @@ impl Peer {
         ));
         if header.flags.syn() {
             self.offered_timestamps.1 = header.options.timestamps.is_some();
+            self.offered_shifts.1 = header.options.window_scale;
         }
         let now = self.now;
         match &mut self.connection {
@@ -314,6 +318,12 @@ impl Peer {
         };
         let stamps = self.offered_timestamps == (true, true);
         spec.header((REMOTE_PORT, LOCAL_PORT), origins, clock, stamps)
+    }
+
+    /// By how much the connection shifts its window fields.
+    fn shift(&self) -> u8 {
+        let (own, other) = self.offered_shifts;
+        other.and(own).unwrap_or(0)
     }
 
     fn advance(&mut self, to: Instant) {
@@ -379,6 +389,7 @@ impl Peer {
         );
         if header.flags.syn() {
             self.offered_timestamps.0 = header.options.timestamps.is_some();
+            self.offered_shifts.0 = header.options.window_scale;
         }
         if let Some(timestamps) = header.options.timestamps {
             self.newest_timestamp = timestamps.value;

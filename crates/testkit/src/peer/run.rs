@@ -24,7 +24,7 @@ impl Peer {
         let target = match line.when {
             When::After(time) => Some(self.last + time),
             When::At(time) => Some(BEGIN + time),
-            When::Whenever => None,
+            When::Within(..) | When::Whenever => None,
         };
         if let Some(target) = target {
             assert!(target >= self.now, "{place} goes back in time");
@@ -33,7 +33,14 @@ impl Peer {
         }
         if let Action::Leave(spec) = &line.action {
             for spec in spec.train() {
+                let before = self.last;
                 self.expect(&spec, target, &place);
+                if let When::Within(least, most) = line.when {
+                    let after = self.last.saturating_since(before);
+                    if after < least || after > most {
+                        self.fail(&place, &format!("it left after {after:?}"));
+                    }
+                }
             }
             return;
         }
@@ -111,7 +118,7 @@ impl Peer {
         };
         let at = target.map_or(output.at, |target| target.saturating_since(BEGIN));
         self.last = BEGIN + at;
-        let difference = difference(&output, spec, at, self.origins());
+        let difference = difference(&output, spec, at, self.origins(), self.shift());
         if !difference.is_empty() {
             let left = describe(
                 &output.header,

@@ -31,6 +31,7 @@ pub(super) fn difference(
     spec: &SegmentSpec,
     at: Duration,
     origins: Origins,
+    shift: u8,
 ) -> String {
     let mut text = String::new();
     let header = &output.header;
@@ -44,7 +45,7 @@ pub(super) fn difference(
     if ports != expected {
         text += &format!("    ports: {ports:?}, expected {expected:?}\n");
     }
-    text + &spec.difference(header, output.payload.len(), output.ecn, origins)
+    text + &spec.difference(header, output.payload.len(), output.ecn, origins, shift)
 }
 
 /// The bytes of a segment; `unknown` is put in front of the options as it is, padded to words.

@@ -12,11 +12,13 @@
 //! ```
 //!
 //! A time is `+D` (after the line before), `@D` (after the beginning) or, for what leaves, `*`; `D`
-//! carries a unit (`ns us ms s`) unless it is 0. Sequence numbers count from the initial ones of
-//! either side, so the first byte of data is number 1. What an expectation leaves out may be
-//! anything; `<…>` names all options there must be, unless it ends in `...`. What an arrival leaves
-//! out: `win` is 65535, options are timestamps if they were negotiated, `ecn` is `not`. `#` begins
-//! a comment.
+//! carries a unit (`ns us ms s`) unless it is 0. `+D..E` is for a segment that leaves: at least D
+//! and at most E after the line before. Sequence numbers count from the initial ones of either
+//! side, so the first byte of data is number 1. What an expectation leaves out may be anything;
+//! `<…>` names all options there must be, unless it ends in `...`; `wscale *` is there with any
+//! shift. `win` is the window field, and `rcv_wnd A..B` is what it stands for once it is scaled: at
+//! least A and at most B bytes, either of which may be missing. What an arrival leaves out: `win`
+//! is 65535, options are timestamps if they were negotiated, `ecn` is `not`. `#` begins a comment.
 //!
 //! `each N` after the fields stands for a train of segments of at most N bytes that make up the
 //! range. The flag P is ignored where segments are compared.
@@ -28,12 +30,14 @@
 mod parse;
 mod segment;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tack_tcp::{Event, State};
 use tack_wire::{Ecn, Flags};
 
 pub use parse::parse;
+pub use segment::scaled_window;
 
 /// When a line happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +46,8 @@ pub enum When {
     After(Duration),
     /// So long after the beginning.
     At(Duration),
+    /// At least and at most so long after the line before it.
+    Within(Duration, Duration),
     /// Whenever it comes.
     Whenever,
 }
@@ -99,6 +105,8 @@ pub struct SegmentSpec {
     pub ack: Option<u32>,
     /// Window field, not scaled.
     pub window: Option<u16>,
+    /// Window, scaled, bytes. Only an expectation has it.
+    pub receive_window: Option<RangeInclusive<u32>>,
     /// Urgent pointer.
     pub urgent: Option<u16>,
     /// ECN codepoint of the packet.
@@ -136,8 +144,8 @@ impl SegmentSpec {
 pub struct OptionsSpec {
     /// Maximum segment size.
     pub mss: Option<u16>,
-    /// Window scale.
-    pub window_scale: Option<u8>,
+    /// Window scale; `Some(None)` is any in an expectation.
+    pub window_scale: Option<Option<u8>>,
     /// SACK permitted.
     pub sack_permitted: bool,
     /// SACK blocks, relative to the initial sequence number of the segment's receiver.

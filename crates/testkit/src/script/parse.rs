@@ -1,5 +1,6 @@
 //! Reading packet scripts.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>, String> {
 fn parse_line(line: &str) -> Result<(When, Action), String> {
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let (when, rest) = match first.as_bytes()[0] {
-        b'+' => (When::After(duration(&first[1..])?), rest.trim_start()),
+        b'+' => (after(&first[1..])?, rest.trim_start()),
         b'@' => (When::At(duration(&first[1..])?), rest.trim_start()),
         b'*' => (When::Whenever, rest.trim_start()),
         _ => (When::After(Duration::ZERO), line),
@@ -41,7 +42,7 @@ fn parse_line(line: &str) -> Result<(When, Action), String> {
     let (verb, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let argument = argument.trim();
     let action = match verb {
-        "<" => Action::Arrive(segment(argument)?),
+        "<" => Action::Arrive(arrival(argument)?),
         ">" if argument == "nothing" => Action::Silence,
         ">" => Action::Leave(segment(argument)?),
         "write" => Action::Write(number(argument)?),
@@ -62,7 +63,21 @@ fn parse_line(line: &str) -> Result<(When, Action), String> {
     if when == When::Whenever && !matches!(action, Action::Leave(_)) {
         return Err("only a segment that leaves can come whenever".to_string());
     }
+    if matches!(when, When::Within(..)) && !matches!(action, Action::Leave(_)) {
+        return Err("only a segment that leaves can come within a range of times".to_string());
+    }
     Ok((when, action))
+}
+
+fn after(text: &str) -> Result<When, String> {
+    let Some((least, most)) = text.split_once("..") else {
+        return duration(text).map(When::After);
+    };
+    let (least, most) = (duration(least)?, duration(most)?);
+    if most < least {
+        return Err(format!("{most:?} is less than {least:?}"));
+    }
+    Ok(When::Within(least, most))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -88,6 +103,36 @@ fn number<T: FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("`{text}` is not a number that fits here"))
 }
 
+fn arrival(text: &str) -> Result<SegmentSpec, String> {
+    let spec = segment(text)?;
+    if spec.receive_window.is_some() {
+        return Err("an arrival has a window field, as in `win 500`".to_string());
+    }
+    if spec.options.as_ref().and_then(|it| it.window_scale) == Some(None) {
+        return Err("an arrival names its shift, as in `wscale 7`".to_string());
+    }
+    Ok(spec)
+}
+
+/// `5..`, `..9` or `5..9`, both included.
+fn at_least_and_at_most(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let (least, most) = text
+        .split_once("..")
+        .ok_or_else(|| format!("`{text}` is not a range, as 500..1000 and 500.. are"))?;
+    let end = |text: &str, open| {
+        if text.is_empty() {
+            Ok(open)
+        } else {
+            number(text)
+        }
+    };
+    let (least, most) = (end(least, 0)?, end(most, u32::MAX)?);
+    if most < least {
+        return Err(format!("{most} is less than {least}"));
+    }
+    Ok(least..=most)
+}
+
 fn segment(text: &str) -> Result<SegmentSpec, String> {
     let mut spec = SegmentSpec::default();
     let (fields, options) = match text.split_once('<') {
@@ -108,12 +153,13 @@ fn segment(text: &str) -> Result<SegmentSpec, String> {
         match word {
             "ack" => spec.ack = Some(number(value()?)?),
             "win" => spec.window = Some(number(value()?)?),
+            "rcv_wnd" => spec.receive_window = Some(at_least_and_at_most(value()?)?),
             "urg" => spec.urgent = Some(number(value()?)?),
             "ecn" => spec.ecn = Some(ecn(value()?)?),
             "each" => spec.each = Some(number(value()?)?),
             _ => {
                 return Err(format!(
-                    "`{word}` is none of ack win urg ecn each <options>"
+                    "`{word}` is none of ack win rcv_wnd urg ecn each <options>"
                 ));
             }
         }
@@ -180,7 +226,8 @@ fn parse_options(text: &str) -> Result<OptionsSpec, String> {
         let words: Vec<&str> = option.split_whitespace().collect();
         match *words.as_slice() {
             ["mss", mss] => spec.mss = Some(number(mss)?),
-            ["wscale", shift] => spec.window_scale = Some(number(shift)?),
+            ["wscale", "*"] => spec.window_scale = Some(None),
+            ["wscale", shift] => spec.window_scale = Some(Some(number(shift)?)),
             ["sackOK"] => spec.sack_permitted = true,
             ["sack", ref blocks @ ..] => {
                 for block in blocks {
@@ -289,6 +336,34 @@ mod tests {
     }
 
     #[test]
+    fn ranges_have_two_ends() {
+        let script = parse(
+            "
+            +0 < S 0:0(0) <wscale 7>
+            +280ms..3s > S. 0:0(0) ack 1 rcv_wnd 500.. <wscale *>
+            * > . 1:1(0) ack 1 rcv_wnd ..900
+            ",
+        )
+        .unwrap();
+        let within = When::Within(Duration::from_millis(280), Duration::from_secs(3));
+        assert_eq!(script[1].when, within);
+        let specs: Vec<_> = script
+            .iter()
+            .map(|line| match &line.action {
+                Action::Arrive(spec) | Action::Leave(spec) => spec,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let windows: Vec<_> = specs.iter().map(|spec| &spec.receive_window).collect();
+        assert_eq!(windows, [&None, &Some(500..=u32::MAX), &Some(0..=900)]);
+        let scale = |spec: &SegmentSpec| spec.options.as_ref().and_then(|it| it.window_scale);
+        assert_eq!(
+            (scale(specs[0]), scale(specs[1])),
+            (Some(Some(7)), Some(None))
+        );
+    }
+
+    #[test]
     fn nonsense_is_refused_with_its_line() {
         for (line, why) in [
             ("+0 < S 0:1(0)", "0 + 0 is not 1"),
@@ -296,6 +371,12 @@ mod tests {
             ("+5 > . 1:1(0) ack 1", "no unit"),
             ("+0 > . 1:1(0) ack 1 <foo>", "unknown option"),
             ("* write 5", "only a segment"),
+            ("+1s..2s write 5", "within a range of times"),
+            ("+2s..1s > R 1:1(0)", "1s is less than 2s"),
+            ("+0 < R 1:1(0) rcv_wnd 5..", "has a window field"),
+            ("+0 > R 1:1(0) rcv_wnd 5", "is not a range"),
+            ("+0 > R 1:1(0) rcv_wnd 9..5", "5 is less than 9"),
+            ("+0 < S 0:0(0) <wscale *>", "names its shift"),
             ("+0 shout", "none of"),
         ] {
             let error = parse(line).expect_err(line);

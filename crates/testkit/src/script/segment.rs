@@ -38,8 +38,15 @@ impl SegmentSpec {
     }
 
     /// Where a segment of so many bytes is not as the line has it, one line each; empty when it
-    /// is. PSH is not compared.
-    pub fn difference(&self, header: &Header, len: usize, ecn: Ecn, origins: Origins) -> String {
+    /// is. PSH is not compared. The sender shifts its window by `shift`.
+    pub fn difference(
+        &self,
+        header: &Header,
+        len: usize,
+        ecn: Ecn,
+        origins: Origins,
+        shift: u8,
+    ) -> String {
         let mut text = String::new();
         let mut demand =
             |what: &str, found: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug| {
@@ -63,6 +70,14 @@ impl SegmentSpec {
         if let Some(window) = self.window {
             demand("win", &header.window, &window);
         }
+        if let Some(range) = &self.receive_window {
+            let window = scaled_window(header, shift);
+            demand(
+                "rcv_wnd",
+                &window,
+                &window.clamp(*range.start(), *range.end()),
+            );
+        }
         if let Some(urgent) = self.urgent {
             demand("urg", &header.urgent, &urgent);
         }
@@ -77,8 +92,12 @@ impl SegmentSpec {
         if closed || options.mss.is_some() {
             demand("mss", &found.mss, &options.mss);
         }
-        if closed || options.window_scale.is_some() {
-            demand("wscale", &found.window_scale, &options.window_scale);
+        match (found.window_scale, options.window_scale) {
+            (Some(_), Some(None)) => {}
+            (found, expected) if closed || expected.is_some() => {
+                demand("wscale", &found.map(Some), &expected);
+            }
+            _ => {}
         }
         if closed || options.sack_permitted {
             demand("sackOK", &found.sack_permitted, &options.sack_permitted);
@@ -106,13 +125,20 @@ impl SegmentSpec {
     }
 }
 
+/// The bytes that a window field stands for where its sender shifts by `shift`: one of a SYN is not
+/// scaled (RFC 7323 §2.2).
+pub fn scaled_window(header: &Header, shift: u8) -> u32 {
+    let shift = if header.flags.syn() { 0 } else { shift };
+    u32::from(header.window) << shift
+}
+
 impl OptionsSpec {
     /// The options that are known. SACK blocks count from `receiver`, the initial sequence number
     /// of who gets them.
     fn options(&self, receiver: SeqNum, clock: Timestamps) -> TcpOptions {
         let mut options = TcpOptions {
             mss: self.mss,
-            window_scale: self.window_scale,
+            window_scale: self.window_scale.flatten(),
             sack_permitted: self.sack_permitted,
             timestamps: self.timestamps.map(|(value, echo)| Timestamps {
                 value: value.unwrap_or(clock.value),
