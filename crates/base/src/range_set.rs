@@ -90,6 +90,15 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
         }
     }
 
+    /// The first piece of `range` that is in the set. For ranges that are not empty.
+    pub fn first_common(&self, range: &Range<P>) -> Option<Range<P>> {
+        let known = self.range_at(range.start).or_else(|| {
+            let mut behind = self.ranges.range(range.start..range.end);
+            behind.next().map(|(start, end)| *start..*end)
+        })?;
+        Some(known.start.max(range.start)..known.end.min(range.end))
+    }
+
     /// True when all of `range` is in the set (true for an empty range).
     pub fn contains(&self, range: &Range<P>) -> bool {
         range.is_empty()

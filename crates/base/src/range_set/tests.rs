@@ -136,6 +136,9 @@ proptest! {
                 prop_assert_eq!(descending.range_at(position), set.range_at(position));
             }
             if !probe.is_empty() {
+                let common = model.overlapping(&probe).next();
+                let common = common.map(|it| it.start.max(probe.start)..it.end.min(probe.end));
+                prop_assert_eq!(set.first_common(&probe), common);
                 let mut larger = set.clone();
                 larger.insert(probe.clone());
                 prop_assert_eq!(set.touches(&probe), larger.len() <= set.len());

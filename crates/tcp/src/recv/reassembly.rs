@@ -109,6 +109,19 @@ impl Reassembly {
         Arrival::FilledGap
     }
 
+    /// The first part of a segment of `len` bytes at `start` that was received before.
+    #[inline]
+    pub(crate) fn repeated(&self, start: StreamOffset, len: usize) -> Option<Range<StreamOffset>> {
+        let end = start + len as u64;
+        if start < self.next {
+            return Some(start..end.min(self.next));
+        }
+        if self.ahead.is_empty() {
+            return None;
+        }
+        self.ahead.first_common(&(start..end))
+    }
+
     /// Records a FIN that ends the stream at `position`. No byte at or beyond `position` may have
     /// been received. A FIN above a hole is part of `ahead`, because it takes a sequence number:
     /// without it, a segment that carries the last bytes and the FIN would never be reported as
@@ -257,6 +270,28 @@ mod tests {
         );
         assert_eq!(buffer.insert(StreamOffset(2), b"bcdef"), Arrival::FilledGap);
         assert_eq!(drain(&mut buffer), b"abcdef");
+    }
+
+    #[test]
+    fn the_first_part_that_was_here_is_found() {
+        let mut buffer = Reassembly::new();
+        for (at, data) in [(1, &b"ab"[..]), (5, b"efgh"), (11, b"kl")] {
+            buffer.insert(StreamOffset(at), data);
+        }
+        for (segment, repeated) in [
+            (1..3, Some(1..3)),
+            (2..6, Some(2..3)),
+            (3..5, None),
+            (3..6, Some(5..6)),
+            (6..8, Some(6..8)),
+            (7..11, Some(7..9)),
+            (9..14, Some(11..13)),
+            (13..15, None),
+        ] {
+            let len = (segment.end - segment.start) as usize;
+            let found = buffer.repeated(StreamOffset(segment.start), len);
+            assert_eq!(found, repeated.map(StreamOffset::range), "{segment:?}");
+        }
     }
 
     #[test]

@@ -342,6 +342,41 @@ fn duplicates_are_reported() {
     );
 }
 
+/// RFC 2883 §4.2: of a segment that arrived in part the first such part is reported, above the
+/// cumulative acknowledgement too, and where a hole closes.
+#[test]
+fn duplicate_parts_are_reported() {
+    let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
+    peer.run(
+        "
+        +0    < . 2001:3001(1000) ack 1
+        +0    > . 1:1(0) ack 1 <sack 2001:3001>
+        +0    < . 2501:3501(1000) ack 1
+        +0    > . 1:1(0) ack 1 <sack 2501:3001 2001:3501>
+        +0    < . 1501:2501(1000) ack 1
+        +0    > . 1:1(0) ack 1 <sack 2001:2501 1501:3501>
+        +0    < . 4001:4501(500) ack 1
+        +0    > . 1:1(0) ack 1 <sack 4001:4501 1501:3501>
+        +0    < . 3001:4301(1300) ack 1
+        +0    > . 1:1(0) ack 1 <sack 3001:3501 1501:4501>
+        +0    < . 1:1601(1600) ack 1
+        +0    > . 1:1(0) ack 4501 <sack 1501:1601>
+        +0    < . 4001:5001(1000) ack 1
+        +0    > . 1:1(0) ack 5001 <sack 4001:4501>
+        ",
+    );
+    // Nor without agreement.
+    let mut peer = Peer::accepted(with_sack(), "mss 1000");
+    peer.run(
+        "
+        +0    < . 2001:3001(1000) ack 1
+        +0    > . 1:1(0) ack 1 <>
+        +0    < . 2501:3501(1000) ack 1
+        +0    > . 1:1(0) ack 1 <>
+        ",
+    );
+}
+
 /// RFC 2018 §2: without agreement no blocks are sent.
 #[test]
 fn no_sack_without_agreement() {

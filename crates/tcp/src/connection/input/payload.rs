@@ -69,6 +69,7 @@ impl Connection {
             return;
         }
         let before = self.receiver.reassembly.next();
+        let repeated = self.receiver.reassembly.repeated(start, data.len());
         let arrival = self.receiver.reassembly.insert(start, data);
         let order = match arrival {
             Arrival::InOrder => SegmentOrder::InOrder,
@@ -93,9 +94,12 @@ impl Connection {
                 return;
             }
         };
-        if start < before && before < start + fits as u64 && self.handshake.sack {
-            // Partly old: the old part is reported (RFC 2883 §4.1).
-            self.acking.on_duplicate(start..before);
+        if let Some(repeated) = repeated
+            && order != SegmentOrder::Duplicate
+            && self.handshake.sack
+        {
+            // Partly old: the first old part is reported (RFC 2883 §4.2).
+            self.acking.on_duplicate(repeated);
         }
         if self.receiver.reassembly.next() > before {
             self.peer_segments.round_trip.on_arrival(
