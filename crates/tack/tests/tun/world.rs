@@ -56,6 +56,13 @@ pub(crate) fn sysctl(name: &str, value: &str) {
     std::fs::write(&path, value).unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
+/// As [`sysctl`], for a setting that older kernels do not have.
+pub(crate) fn set_if_known(name: &str, value: &str) {
+    if std::path::Path::new(&format!("/proc/sys/net/{name}")).exists() {
+        sysctl(name, value);
+    }
+}
+
 pub(crate) fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }

@@ -11,6 +11,7 @@ mod play;
 mod player;
 mod scripts;
 mod subject;
+mod windows;
 
 /// The kernel's shortest retransmission timeout, microseconds: a setting since Linux 6.11.
 const MIN_RTO: &str = "ipv4/tcp_rto_min_us";

@@ -36,12 +36,17 @@ pub(super) fn play_over(family: Family, opening: Opening, script: &str) {
     }
 }
 
-fn play_against(who: Who, opening: Opening, settings: Settings, script: &str) {
-    // Scripts have the segment size that Ethernet leaves over IPv4.
-    let script = match settings.family {
+/// The script for one family: as it is written, it has the segment size that Ethernet leaves over
+/// IPv4.
+pub(super) fn for_family(family: Family, script: &str) -> String {
+    match family {
         Family::V4 => script.to_owned(),
         Family::V6 => script.replace("mss 1460", "mss 1440"),
-    };
+    }
+}
+
+fn play_against(who: Who, opening: Opening, settings: Settings, script: &str) {
+    let script = for_family(settings.family, script);
     isolated(move || async move {
         if who == Who::Kernel && settings.accurate_ecn == Some(AccurateEcn::Offer) {
             // The option with counters of bytes, which ours has not.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tack_io::tun::{PREFIX, Packets};
 use tack_io::{Clock, TunOptions, TunReceiver, TunSender};
-use tack_testkit::script::{self, Action, SegmentSpec, When};
+use tack_testkit::script::{self, Action, SegmentSpec, When, scaled_window};
 use tack_testkit::trace::Origins;
 use tack_wire::checksum::{self, PROTOCOL_TCP, Sum};
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TcpOptions, Timestamps, icmp, ip};
@@ -24,6 +24,10 @@ const PLAYER_PORT: u16 = 2000;
 const FLOOD: Range<u16> = 3000..3200;
 /// How long a segment is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// After so long without a segment the answer is complete.
+const QUIET: Duration = Duration::from_millis(100);
+/// More than any subject's buffer, bytes.
+const MOST_FILLED: u32 = 1 << 20;
 /// How long an answer to an echo request takes at most.
 const ECHO: Duration = Duration::from_millis(20);
 /// The initial sequence number of the player: numbers wrap in each script.
@@ -39,10 +43,16 @@ pub(crate) struct Player {
     inbox: VecDeque<Arrival>,
     /// What came, to tell copies.
     seen: Vec<Header>,
+    /// When the newest segment of the subject left.
+    left: Departure,
+    /// What it acknowledges, and the window that it offers, bytes.
+    offered: (u32, u32),
     ports: Option<u16>,
     iss: Option<SeqNum>,
     /// Whether the player and the subject offered timestamps.
     timestamps: (bool, bool),
+    /// Shifts of the window that the player and the subject offered.
+    shifts: (Option<u8>, Option<u8>),
     newest: u32,
     written: u64,
     read: u64,
@@ -56,6 +66,26 @@ struct Arrival {
     header: Header,
     payload: Vec<u8>,
     ecn: Ecn,
+}
+
+/// When a segment of the subject left.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    /// When the player saw it.
+    seen: tack_base::Instant,
+    /// What its timestamp says. Both subjects have ticks of a millisecond.
+    stamp: Option<u32>,
+}
+
+impl Departure {
+    /// How much later than `earlier` it left. The sender's clock knows nothing of how late the
+    /// player gets its turn.
+    fn since(self, earlier: Self) -> Duration {
+        match (self.stamp, earlier.stamp) {
+            (Some(now), Some(then)) => Duration::from_millis(now.wrapping_sub(then).into()),
+            _ => self.seen.saturating_since(earlier.seen),
+        }
+    }
 }
 
 /// Byte number `position` of either stream.
@@ -88,9 +118,15 @@ impl Player {
             who,
             inbox: VecDeque::new(),
             seen: Vec::new(),
+            left: Departure {
+                seen: clock.now(),
+                stamp: None,
+            },
+            offered: (0, 0),
             ports: (opening == Opening::Passive).then_some(PORT),
             iss: None,
             timestamps: (false, false),
+            shifts: (None, None),
             newest: 0,
             written: 0,
             read: 0,
@@ -137,7 +173,16 @@ impl Player {
             {
                 tokio::time::sleep(time).await;
             }
+            let before = self.left;
             self.step(&line.action, &place).await;
+            if let When::Within(least, most) = line.when {
+                let after = self.left.since(before);
+                assert!(
+                    (least..=most).contains(&after),
+                    "{place}: it left {after:?} after the segment before, not {least:?} to {most:?}\n{}",
+                    self.trace
+                );
+            }
         }
     }
 
@@ -195,6 +240,57 @@ impl Player {
         }
     }
 
+    /// By how much the subject shifts its window fields.
+    fn shift(&self) -> u8 {
+        let (own, other) = self.shifts;
+        own.and(other).unwrap_or(0)
+    }
+
+    /// The first number that the subject does not accept, by the newest segment.
+    pub(crate) fn edge(&self) -> u32 {
+        let (acknowledged, window) = self.offered;
+        acknowledged + window
+    }
+
+    /// Sends segments of `each` bytes that the window lets through until it is closed. Returns the
+    /// number that is acknowledged then: the kernel takes back a part of the window where many
+    /// small segments take more memory than it thought.
+    pub(crate) async fn fill(&mut self, each: u32) -> u32 {
+        loop {
+            let (from, len) = self.offered;
+            if len == 0 {
+                return from;
+            }
+            let trace = &self.trace;
+            assert!(from < MOST_FILLED, "the window does not close\n{trace}");
+            let burst = SegmentSpec {
+                flags: Flags::ACK,
+                seq: from,
+                len,
+                ack: Some(1),
+                each: Some(each),
+                ..SegmentSpec::default()
+            };
+            for spec in burst.train() {
+                self.send(&spec).await;
+            }
+            loop {
+                let is_answered = self.offered.0 == from + len || self.offered.1 == 0;
+                let limit = if is_answered { QUIET } else { PATIENCE };
+                let Some(answer) = self.next(limit).await else {
+                    let trace = &self.trace;
+                    assert!(
+                        is_answered,
+                        "what fits the window was not acknowledged\n{trace}"
+                    );
+                    break;
+                };
+                assert!(answer.payload.is_empty(), "{answer:?}\n{}", self.trace);
+                self.seen.push(answer.header);
+            }
+        }
+    }
+
     fn subject_iss(&self) -> SeqNum {
         self.iss.unwrap_or(SeqNum(0))
     }
@@ -221,6 +317,7 @@ impl Player {
         let header = spec.header(ports, origins, clock, stamps);
         if spec.flags.syn() {
             self.timestamps.0 = header.options.timestamps.is_some();
+            self.shifts.0 = header.options.window_scale;
         }
         let payload: Vec<u8> = (0..spec.len)
             .map(|at| byte(u64::from(spec.seq + at) - 1))
@@ -283,7 +380,14 @@ impl Player {
             self.iss = Some(header.seq);
             self.ports = Some(header.src_port);
             self.timestamps.1 = header.options.timestamps.is_some();
+            self.shifts.1 = header.options.window_scale;
         }
+        self.left = Departure {
+            seen: self.clock.now(),
+            stamp: header.options.timestamps.map(|stamps| stamps.value),
+        };
+        let acknowledged = header.ack.0.wrapping_sub(ISS.0);
+        self.offered = (acknowledged, scaled_window(header, self.shift()));
         if let Some(timestamps) = header.options.timestamps {
             self.newest = timestamps.value;
         }
@@ -326,6 +430,15 @@ impl Player {
         })
     }
 
+    /// It offers another window than all segments like it, and has no other content.
+    fn is_window_update(&self, arrival: &Arrival) -> bool {
+        let header = &arrival.header;
+        let like = |seen: &&Header| (seen.seq, seen.ack) == (header.seq, header.ack);
+        arrival.payload.is_empty()
+            && header.flags == Flags::ACK
+            && (self.seen.iter().filter(like)).all(|seen| seen.window != header.window)
+    }
+
     async fn demand_silence(&mut self, time: Duration, place: &str) {
         let end = self.clock.now() + time;
         loop {
@@ -333,11 +446,11 @@ impl Player {
             let Some(arrival) = self.next(left).await else {
                 return;
             };
+            let is_copy = self.is_copy(&arrival.header) && !self.is_window_update(&arrival);
             assert!(
-                self.is_copy(&arrival.header),
+                is_copy,
                 "{place}: this was not expected: {:?}\n{}",
-                arrival.header,
-                self.trace
+                arrival.header, self.trace
             );
         }
     }
@@ -433,11 +546,10 @@ impl Player {
         self.sender.send_packet(&packet).unwrap();
     }
 
-    /// Where a segment is not as a line has it; empty when it is. Windows and the values of
-    /// timestamps are those of the subject.
+    /// Where a segment is not as a line has it; empty when it is. The values of timestamps are
+    /// those of the subject.
     fn difference(&self, arrival: &Arrival, spec: &SegmentSpec) -> String {
         let mut spec = spec.clone();
-        spec.window = None;
         if let Some(options) = &mut spec.options {
             options.timestamps = options.timestamps.map(|(_, echo)| (None, echo));
         }
@@ -448,7 +560,8 @@ impl Player {
         let port = arrival.header.dst_port;
         let wrong = (port != PLAYER_PORT).then(|| format!("    port: {port}\n"));
         let (header, len) = (&arrival.header, arrival.payload.len());
-        wrong.unwrap_or_default() + &spec.difference(header, len, arrival.ecn, origins)
+        wrong.unwrap_or_default()
+            + &spec.difference(header, len, arrival.ecn, origins, self.shift())
     }
 
     fn note(&mut self, direction: &str, header: &Header, len: usize) {

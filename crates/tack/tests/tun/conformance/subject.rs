@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::world::{build, ip, sysctl};
+use crate::world::{build, ip, set_if_known, sysctl};
 
 /// Whose TCP is under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +77,21 @@ pub(crate) struct Settings {
     pub(crate) accurate_ecn: Option<AccurateEcn>,
     /// Retransmission timeouts take so long that nobody waits for one.
     pub(crate) no_timeouts: bool,
+    /// Size of the receive buffer, bytes; `None`: it grows from some 64 KiB.
+    pub(crate) receive_buffer: Option<u32>,
     pub(crate) family: Family,
+}
+
+impl Settings {
+    /// A socket of the kernel.
+    fn socket(self) -> TcpSocket {
+        let socket = self.family.socket();
+        if let Some(bytes) = self.receive_buffer {
+            // The kernel takes twice as much, half of it for what belongs to segments besides data.
+            socket.set_recv_buffer_size(bytes).unwrap();
+        }
+        socket
+    }
 }
 
 /// One connection under test.
@@ -120,6 +134,10 @@ impl Subject {
         if who == Who::Kernel {
             let is_asked_for = accurate == AccurateEcn::Offer;
             sysctl("ipv4/tcp_ecn", if is_asked_for { "3" } else { "1" });
+            // As ours by default.
+            sysctl("ipv4/tcp_rmem", "4096 131072 6291456");
+            // RFC 6298 §5.5 doubles the time from the first SYN on.
+            set_if_known("ipv4/tcp_syn_linear_timeouts", "0");
             if settings.no_timeouts {
                 sysctl(super::MIN_RTO, &NEVER.as_micros().to_string());
             }
@@ -130,14 +148,14 @@ impl Subject {
                 let address = settings.family.player().kernel;
                 let opening = match opening {
                     Opening::Passive => {
-                        let socket = settings.family.socket();
+                        let socket = settings.socket();
                         socket.bind(SocketAddr::new(address, PORT)).unwrap();
                         let listener = Arc::new(socket.listen(BACKLOG.into()).unwrap());
                         kept = Kept::Kernel(Arc::clone(&listener));
                         tokio::spawn(async move { listener.accept().await.map(|(it, _)| it) })
                     }
                     Opening::Active => {
-                        let socket = settings.family.socket();
+                        let socket = settings.socket();
                         tokio::spawn(socket.connect(player))
                     }
                 };
@@ -159,6 +177,14 @@ impl Subject {
                     ack: "delayed:2".parse().unwrap(),
                     accurate_ecn: accurate,
                     ..Config::default()
+                };
+                let config = match settings.receive_buffer {
+                    None => config,
+                    Some(bytes) => Config {
+                        receive_buffer: bytes as usize,
+                        initial_receive_buffer: bytes as usize,
+                        ..config
+                    },
                 };
                 let config = match settings.no_timeouts {
                     false => config,
