@@ -3,7 +3,8 @@
 //!
 //! Time is real here. What leaves is waited for, however long it takes; a copy of what has left
 //! before does not count where something else is expected, because a slow machine makes timers run
-//! out.
+//! out. Where a script has bounds for a timeout, the least time is that of the RFC, which a slow
+//! machine does not shorten, and the most is seconds more.
 
 mod ecn;
 mod loss;
@@ -11,6 +12,7 @@ mod play;
 mod player;
 mod scripts;
 mod subject;
+mod timeouts;
 mod windows;
 
 /// The kernel's shortest retransmission timeout, microseconds: a setting since Linux 6.11.

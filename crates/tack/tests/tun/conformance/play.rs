@@ -57,6 +57,23 @@ fn play_against(who: Who, opening: Opening, settings: Settings, script: &str) {
     });
 }
 
+/// As [`play`], with all plays at the same time: for scripts that wait for seconds.
+pub(super) fn at_once(opening: Opening, script: &str) {
+    std::thread::scope(|scope| {
+        for (family, who) in everywhere() {
+            let settings = Settings {
+                family,
+                ..Settings::default()
+            };
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            std::thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, move || play_against(who, opening, settings, script))
+                .unwrap();
+        }
+    });
+}
+
 pub(super) fn passive(script: &str) {
     play(Opening::Passive, script);
 }
