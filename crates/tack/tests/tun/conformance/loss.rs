@@ -146,3 +146,59 @@ fn a_lost_retransmission_is_noticed() {
         ",
     );
 }
+
+/// RFC 2883 §4: the first block of an acknowledgement reports what arrived twice, whole or in part,
+/// below the acknowledged number or above it. Above it the block around it follows. A duplicate is
+/// reported once.
+#[test]
+fn duplicates_are_reported_by_dsack() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK>
+        * > S. 0:0(0) ack 1 <sackOK,...>
+        < . 1:1(0) ack 1
+        < . 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001 <>
+        < . 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001 <sack 1:1001>
+        < . 501:1501(1000) ack 1
+        * > . 1:1(0) ack 1501 <sack 501:1001>
+        < . 2001:3001(1000) ack 1
+        * > . 1:1(0) ack 1501 <sack 2001:3001>
+        < . 2001:3001(1000) ack 1
+        * > . 1:1(0) ack 1501 <sack 2001:3001 2001:3001>
+        < . 1:501(500) ack 1
+        * > . 1:1(0) ack 1501 <sack 1:501 2001:3001>
+        < . 4001:5001(1000) ack 1
+        * > . 1:1(0) ack 1501 <sack 4001:5001 2001:3001>
+        < . 1501:2001(500) ack 1
+        * > . 1:1(0) ack 3001 <sack 4001:5001>
+        < . 3001:4001(1000) ack 1
+        * > . 1:1(0) ack 5001 <>
+        read 5000
+        ",
+    );
+}
+
+/// RFC 2883 §4.2: a segment above the acknowledged number that arrived in part.
+#[test]
+fn duplicate_parts_are_reported_by_dsack() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK>
+        * > S. 0:0(0) ack 1 <sackOK,...>
+        < . 1:1(0) ack 1
+        < . 2001:3001(1000) ack 1
+        * > . 1:1(0) ack 1 <sack 2001:3001>
+        < . 2501:3501(1000) ack 1
+        * > . 1:1(0) ack 1 <sack 2501:3001 2001:3501>
+        < . 1501:2501(1000) ack 1
+        * > . 1:1(0) ack 1 <sack 2001:2501 1501:3501>
+        < . 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001 <sack 1501:3501>
+        < . 1001:2001(1000) ack 1
+        * > . 1:1(0) ack 3501 <sack 1501:2001>
+        read 3500
+        ",
+    );
+}
