@@ -664,3 +664,30 @@ fn a_segment_that_is_cut_takes_no_number_that_does_not_leave() {
         );
     }
 }
+
+/// Path 80617: a fifth of the packets is late by more than RTTmin, and BBR keeps a queue. TACK
+/// waited for RTTmin at most, repeated a tenth of all segments in vain, and was slower for it. A
+/// repetition takes as long as a round trip does now, and for so long it waits.
+#[test]
+fn packets_that_are_later_than_the_shortest_round_trip_are_waited_for() {
+    let measured = |ack: &str, lateness: &str| {
+        let text = format!(
+            "duration = '3s'\n[wlan]\npreset = 'tack-g'\nframe_error_rate = 0.0106\n\
+             [wired]\nrate = '1Gbps'\ndelay = '573us'\nduplicate = 0.0071\nreorder = 0.2165\n\
+             reorder_delay = '{lateness}'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{ack}'\nmss = 536\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        let again = flow.retransmitted_segments as f64 / flow.data_segments as f64;
+        println!(
+            "{ack}, {lateness}: {again:.4} again, {:.2} Mbit/s",
+            flow.goodput_bps / 1e6
+        );
+        (again, flow.goodput_bps)
+    };
+    for lateness in ["800us", "3954us", "8ms"] {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| measured(ack, lateness));
+        assert!(tack.0 < plain.0 + 0.01, "{tack:?}, {plain:?}");
+        assert!(tack.1 > 0.95 * plain.1, "{tack:?}, {plain:?}");
+    }
+}

@@ -82,15 +82,14 @@ impl Reported {
     /// or named.
     fn patience(&self, context: &DetectionContext, round_trip: Duration) -> Duration {
         let min_rtt = context.min_rtt.unwrap_or(round_trip);
-        // The receiver waits for stragglers up to RTTmin, once it saw any.
+        let round_trip = round_trip.max(context.smoothed_rtt.unwrap_or_default());
+        // The receiver waits for stragglers up to a round trip, once it saw any.
         let settling = if self.reordering_seen {
-            min_rtt
+            round_trip
         } else {
             min_rtt / 4
         };
-        round_trip.max(context.smoothed_rtt.unwrap_or_default())
-            + settling
-            + context.ack_delay * PERIODS
+        round_trip + settling + context.ack_delay * PERIODS
     }
 
     /// What left by then, and is not known, is lost, whatever its number: within an episode, when
@@ -268,6 +267,23 @@ mod tests {
         assert_eq!(detector.detect(&context(due), &mut log).lost, 1000);
         let all = detector.detect(&context(due + Duration::from_secs(1)), &mut log);
         assert_eq!((all.lost, all.look_again), (2000, None));
+    }
+
+    /// A queue stands: the smoothed round trip is three times the shortest.
+    #[test]
+    fn a_receiver_that_waits_for_stragglers_has_a_round_trip_more_to_name_a_loss() {
+        let (mut log, mut detector) = (log(6), Reported::default());
+        log.acknowledge_selectively(StreamOffset::range(3001..5001), |_| {});
+        report(&mut detector, true);
+        detector.on_duplicate_report(StreamOffset(1), StreamOffset(6001));
+        let context = |now| DetectionContext {
+            smoothed_rtt: Some(RTT * 3),
+            ..context(now)
+        };
+        let due = at(0) + RTT * 6 + PERIOD * 2;
+        let early = detector.detect(&context(at(105)), &mut log);
+        assert_eq!((early.lost, early.look_again), (0, Some(due)));
+        assert_eq!(detector.detect(&context(due), &mut log).lost, 1000);
     }
 
     #[test]

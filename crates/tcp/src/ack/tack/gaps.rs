@@ -79,6 +79,8 @@ pub(super) struct Gaps {
     order: ReportOrder,
     carried: Carried,
     settle: Settle,
+    /// The round trip as the sender last stated it, queues included.
+    round_trip: Duration,
     /// Lateness of skipped numbers that came after all, nanoseconds.
     lateness: WindowedMax<u64>,
     lateness_at: Instant,
@@ -102,6 +104,7 @@ impl Gaps {
             order: ReportOrder::default(),
             carried: Carried::default(),
             settle,
+            round_trip: Duration::ZERO,
             lateness: WindowedMax::new(nanos(REORDERING_MEMORY)),
             lateness_at: Instant::ZERO,
             received_packets: 0,
@@ -120,8 +123,14 @@ impl Gaps {
             frontier: Frontier::resuming(number, highest),
             received_packets: self.received_packets,
             lost_packets: self.lost_packets,
+            round_trip: self.round_trip,
             ..Self::new(self.settle)
         };
+    }
+
+    /// The sender's round trip takes so long now, queues included.
+    pub(super) fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
     }
 
     /// Largest number received.
@@ -288,7 +297,8 @@ impl Gaps {
     ///
     /// Adaptive: nothing while reordering was not seen lately, so that the first loss is reported
     /// at once; then a quarter of RTTmin (the paper's choice) or longer, as long as skipped numbers
-    /// were seen to be late, RTTmin at most.
+    /// were seen to be late. At most a round trip as it is now, which a repetition takes at least:
+    /// RTTmin where no queue stands. RACK has the same bound (RFC 8985 §6.2 step 4).
     pub(super) fn settling_time(&self, now: Instant, rtt_min: Duration) -> Duration {
         match self.settle {
             Settle::Fixed(thousandths) => rtt_min * u32::from(thousandths) / 1000,
@@ -302,7 +312,7 @@ impl Gaps {
                 }
                 (Duration::from_nanos(late) * 5 / 4)
                     .max(rtt_min / 4)
-                    .min(rtt_min)
+                    .min(rtt_min.max(self.round_trip))
             }
         }
     }

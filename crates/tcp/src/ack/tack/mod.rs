@@ -331,6 +331,8 @@ impl FeedbackWriter for TackPolicy {
         self.sync_number = Some(sync.number);
         self.schedule
             .on_sync(now, sync, self.delays.take_queueing());
+        self.gaps
+            .set_round_trip(Duration::from_micros(sync.rtt.into()));
         if self.fallback.is_some() {
             return Some(AckDecision::Nothing);
         }

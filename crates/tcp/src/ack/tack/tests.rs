@@ -587,6 +587,28 @@ fn sync_with(rtt: u32) -> Sync {
 }
 
 #[test]
+fn what_the_sender_states_bounds_the_wait_for_stragglers() {
+    let mut policy = TackPolicy::new(TackParams::default());
+    for (millis, number) in [(0, 0), (1, 2), (501, 1)] {
+        let start = 1 + 1000 * u64::from(number);
+        let data = StreamOffset::range(start..start + 1000);
+        policy
+            .gaps
+            .on_number(at(millis), number, data, 1000, 1 << 30);
+    }
+    let wait = |policy: &TackPolicy| {
+        policy
+            .gaps
+            .settling_time(at(501), policy.schedule.rtt_min())
+    };
+    policy.on_sync(at(501), &sync_with(60));
+    assert_eq!(wait(&policy), Duration::from_millis(60));
+    // An old statement.
+    policy.on_sync(at(501), &sync_with(90));
+    assert_eq!(wait(&policy), Duration::from_millis(60));
+}
+
+#[test]
 fn l_is_twice_as_large_where_acknowledgements_queue_and_the_window_asks_for_many() {
     // The round trip that the sender states, milliseconds spent in queues on the way here, the
     // window, kilobytes per second, and L.

@@ -79,6 +79,31 @@ fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
     assert_eq!(gaps.settling_time(at(3_000), RTT), Duration::ZERO);
 }
 
+/// Skipped numbers that come late by more than RTTmin, as where a queue stands.
+#[test]
+fn stragglers_are_waited_for_as_long_as_a_round_trip_takes_now() {
+    let mut gaps = Gaps::new(Settle::Adaptive);
+    for (millis, number) in [(0, 0), (1, 2), (201, 1)] {
+        let start = 1 + 1000 * u64::from(number);
+        let data = StreamOffset::range(start..start + 1000);
+        gaps.on_number(at(millis), number, data, 1000, WINDOW);
+    }
+    let mut time_of = |round_trip| {
+        gaps.set_round_trip(round_trip);
+        gaps.settling_time(at(201), RTT)
+    };
+    // No statement yet, or one that is below RTTmin.
+    assert_eq!(time_of(Duration::ZERO), RTT);
+    assert_eq!(time_of(RTT / 2), RTT);
+    assert_eq!(time_of(RTT * 2), RTT * 2);
+    // No longer than what was late asks for.
+    assert_eq!(time_of(RTT * 9), Duration::from_millis(250));
+    // Other numbers, the same path.
+    gaps.set_round_trip(RTT * 2);
+    gaps.restart(100, StreamOffset(3001));
+    assert_eq!(gaps.round_trip, RTT * 2);
+}
+
 #[test]
 fn a_gap_matters_until_its_bytes_are_here() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
