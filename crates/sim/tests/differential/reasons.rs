@@ -135,9 +135,9 @@ fn unrepaired(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     })
 }
 
-/// Packets are late by more than RTTmin, which is as long as TACK waits for one (section 4 of the
-/// paper has a quarter of it). Where they are late by half of it the difference must be gone, and
-/// here the repetitions must cost no speed.
+/// Packets are late by more than RTTmin, which is as long as TACK waits for one where no queue
+/// makes round trips longer (section 4 of the paper has a quarter of it). Where they are late by
+/// half of it the difference must be gone, and here the repetitions must cost no speed.
 fn late_packets(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let micros = |text: &str| {
         text.trim()
