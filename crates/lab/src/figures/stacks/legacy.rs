@@ -218,8 +218,9 @@ fn acks_within(
     )
 }
 
-/// Acknowledgements for what comes at once, of a receiver that sends one for it. A few more come
-/// from its timer, a few less from what holds less than two segments.
+/// Acknowledgements for what comes at once, of a receiver that sends one for it: one, or
+/// a fifth less or a tenth more. Its timer adds some, and what holds a single segment saves some;
+/// neither is counted apart.
 const AT_ONCE: std::ops::RangeInclusive<f64> = 0.8..=1.1;
 
 /// Whether receive offload explains what the kernel sends: it has joined packets, and sends one

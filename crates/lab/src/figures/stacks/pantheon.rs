@@ -1,7 +1,9 @@
 //! The paths that the Pantheon calibrated, together: each is one sample, so that few runs of each
-//! decide.
+//! decide the mean over them. How many paths are outside of a bound by themselves is said beside it.
 
-use tack_stats::{Estimate, Finding};
+use std::ops::RangeInclusive;
+
+use tack_stats::Estimate;
 
 use super::legacy::{ACKS, GOODPUT, PAIRS};
 use super::measured::{Measured, Stated, acks, goodput};
@@ -43,7 +45,11 @@ struct Compared<'a> {
 
 impl<'a> Compared<'a> {
     fn new(measured: &'a Measured<'a>, ways: [usize; 2]) -> Self {
-        let has = |path: &Route| ways.iter().all(|way| measured.has(*path, *way));
+        // Some seed of both.
+        let has = |path: &Route| {
+            let both = measured.compare(*path, ways, |_, _| 1.0);
+            both.mean == 1.0
+        };
         Self {
             measured,
             ways,
@@ -58,26 +64,30 @@ impl<'a> Compared<'a> {
         Estimate::of(&each.collect::<Vec<_>>())
     }
 
-    /// `words` begin after the names of the two ways.
-    fn claim(
-        &self,
-        words: &str,
-        of: fn(&Values) -> f64,
-        finding: fn(&Estimate) -> Finding,
-    ) -> Stated {
+    /// That the change of `of`, on the mean over the paths, is within `bounds`, percent. `words` say
+    /// that of the first way beside the second one.
+    fn claim(&self, words: &str, of: fn(&Values) -> f64, bounds: RangeInclusive<f64>) -> Stated {
         let change = self.change(of);
         let [first, second] = self.ways.map(|way| WAYS[way].name);
-        let each = |path: &Route| {
-            let change = self.measured.change(*path, self.ways, of).mean;
-            format!("{} {change:+.1} %", path.name)
-        };
-        let each: Vec<_> = self.paths.iter().map(each).collect();
+        let each = self.paths.iter();
+        let each = each.map(|path| (path.name, self.measured.change(*path, self.ways, of).mean));
+        let outside: Vec<_> = each
+            .filter(|(_, change)| !bounds.contains(change))
+            .map(|(name, change)| format!("{name} {change:+.1} %"))
+            .collect();
+        let finding = change.is_within(bounds);
         let claim = Claim::new(
-            format!("The Pantheon's paths, {first} beside {second}: {words}"),
+            format!(
+                "The Pantheon's paths, {first} beside {second}: on the mean over them, {words}"
+            ),
             "–",
-            format!("{change} % on {} paths: {}", each.len(), each.join("; ")),
-            self.measured
-                .judged(&self.paths, &self.ways, finding(&change)),
+            format!(
+                "{change} % over {} paths; outside by themselves {}: {}",
+                self.paths.len(),
+                outside.len(),
+                outside.join("; ")
+            ),
+            self.measured.judged(&self.paths, &self.ways, finding),
         );
         Stated {
             claim,
@@ -86,28 +96,22 @@ impl<'a> Compared<'a> {
     }
 
     fn same_goodput(&self) -> Stated {
-        self.claim("the same goodput, to 5 %", goodput, |change| {
-            change.is_within(-GOODPUT..=GOODPUT)
-        })
+        let words = format!("the same goodput, to {GOODPUT} %");
+        self.claim(&words, goodput, -GOODPUT..=GOODPUT)
     }
 
     fn same_acks(&self) -> Stated {
-        self.claim(
-            "as many acknowledgements for each data packet, to 10 %",
-            acks,
-            |change| change.is_within(-ACKS..=ACKS),
-        )
+        let words = format!("as many acknowledgements for each data packet, to {ACKS} %");
+        self.claim(&words, acks, -ACKS..=ACKS)
     }
 
     fn no_slower(&self) -> Stated {
-        self.claim("no less goodput (by at most 2 %)", goodput, |change| {
-            change.is_at_least(-2.0)
-        })
+        let words = "no less goodput (by at most 2 %)";
+        self.claim(words, goodput, -2.0..=f64::INFINITY)
     }
 
     fn half_the_acks(&self) -> Stated {
-        self.claim("at most half as many acknowledgements", acks, |change| {
-            change.is_at_most(-50.0)
-        })
+        let words = "at most half as many acknowledgements";
+        self.claim(words, acks, f64::NEG_INFINITY..=-50.0)
     }
 }
