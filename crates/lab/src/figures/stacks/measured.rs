@@ -209,9 +209,11 @@ pub(super) fn acks_beyond_rule_of_linux(values: &Values) -> f64 {
     acks(values) - acks_by_rule_of_linux(values)
 }
 
-/// Acknowledgements for each packet that the kernel's TCP handled after it had joined some.
+/// Acknowledgements for each packet that the kernel's TCP handled after it had joined some, those
+/// that compression of SACKs saved included.
 pub(super) fn acks_of_handled(values: &Values) -> f64 {
-    acks(values) / (values.get(value::TCP_PACKETS) - values.get(value::TCP_MERGED))
+    (acks(values) + values.get(value::TCP_COMPRESSED))
+        / (values.get(value::TCP_PACKETS) - values.get(value::TCP_MERGED))
 }
 
 /// Acknowledgements of this stack for each batch.
