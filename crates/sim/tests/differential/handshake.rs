@@ -1,9 +1,9 @@
-//! A reason for a difference: the handshake gave no round-trip time.
+//! Reasons for a difference that lie in the handshake: it gave no round-trip time, or took long.
 
 use crate::figures::Figures;
 use crate::judge::{Flag, gain, shows};
 use crate::measure::{PLAIN, Variant};
-use crate::moments::{HANDSHAKE, all_blackouts};
+use crate::moments::{Blackout, HANDSHAKE, all_blackouts};
 use crate::paths::Path;
 use crate::runs;
 
@@ -12,8 +12,7 @@ use crate::runs;
 /// answered, but a connection with TACK has none. The plain policy without them must be no faster
 /// than TACK, and without the blackouts in the handshake the difference must be gone.
 pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String> {
-    let mut early = all_blackouts(path);
-    early.retain(|(_, start, _)| *start <= HANDSHAKE * path.rtt);
+    let early = early_blackouts(path);
     if early.is_empty() || path.toml.contains("timestamps = false") {
         return None;
     }
@@ -23,11 +22,7 @@ pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String
     if shows(Flag::Slow, path, tack, &unstamped) {
         return None;
     }
-    let [clear_tack, clear_plain] = Variant::both().map(|mut variant| {
-        let clear = early.iter().map(|(_, _, key)| format!("{key}=1us"));
-        variant.path_keys.extend(clear);
-        runs::fresh(path, &variant)
-    });
+    let [clear_tack, clear_plain] = without(path, &early);
     let is_gone = !shows(Flag::Slow, path, &clear_tack, &clear_plain);
     is_gone.then(|| {
         format!(
@@ -36,5 +31,43 @@ pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String
             gain(path, tack, &unstamped),
             gain(path, &clear_tack, &clear_plain),
         )
+    })
+}
+
+/// A blackout in the handshake makes the plain policy wait for timers, so that it fills no queue
+/// before the run ends, and repeats nothing. Without the blackout the difference must be gone, the
+/// plain policy must repeat about as much there as TACK does here, and TACK must be no slower here.
+pub(crate) fn late_start(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let gain = gain(path, tack, plain);
+    let early = early_blackouts(path);
+    if early.is_empty() || gain < 0.95 {
+        return None;
+    }
+    let [clear_tack, clear_plain] = without(path, &early);
+    let is_gone = !shows(Flag::Retx, path, &clear_tack, &clear_plain);
+    let is_as_much = !shows(Flag::Retx, path, tack, &clear_plain);
+    (is_gone && is_as_much).then(|| {
+        format!(
+            "{PLAIN} waits for the timers of the handshake, and TACK is {gain:.2} times as fast; after a handshake without a blackout {PLAIN} \
+             repeats {:.1} % and TACK {:.1} %",
+            100.0 * clear_plain.repeated_share(),
+            100.0 * clear_tack.repeated_share(),
+        )
+    })
+}
+
+/// The blackouts that begin in the handshake.
+fn early_blackouts(path: &Path) -> Vec<Blackout> {
+    let mut early = all_blackouts(path);
+    early.retain(|(_, start, _)| *start <= HANDSHAKE * path.rtt);
+    early
+}
+
+/// TACK and the plain policy on the path without these blackouts.
+fn without(path: &Path, blackouts: &[Blackout]) -> [Figures; 2] {
+    Variant::both().map(|mut variant| {
+        let clear = blackouts.iter().map(|(_, _, key)| format!("{key}=1us"));
+        variant.path_keys.extend(clear);
+        runs::fresh(path, &variant)
     })
 }

@@ -14,16 +14,18 @@ pub(crate) const HANDSHAKE: f64 = 3.0;
 /// Blackouts begin up to so many round trips sooner and later.
 const SHIFT: f64 = 2.0;
 
+/// A blackout of a path: the key of its beginning, its seconds, and the key of its length.
+pub(crate) type Blackout = (String, f64, String);
+
 /// The blackouts of a path after its handshake.
-fn blackouts(path: &Path) -> Vec<(String, f64, String)> {
+fn blackouts(path: &Path) -> Vec<Blackout> {
     let mut found = all_blackouts(path);
     found.retain(|(_, start, _)| *start > HANDSHAKE * path.rtt);
     found
 }
 
-/// The blackouts of a path: the key of each one's beginning, its seconds, and the key of its
-/// length.
-pub(crate) fn all_blackouts(path: &Path) -> Vec<(String, f64, String)> {
+/// The blackouts of a path.
+pub(crate) fn all_blackouts(path: &Path) -> Vec<Blackout> {
     let mut found = Vec::new();
     let mut seen = [0_usize; 2];
     let mut lines = path.toml.lines();

@@ -7,7 +7,7 @@
 use crate::chance::is_chance;
 use crate::ecn_reasons;
 use crate::figures::Figures;
-use crate::handshake::unmeasured_handshake;
+use crate::handshake::{late_start, unmeasured_handshake};
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::middlebox::useless_options;
@@ -62,7 +62,8 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain))
             .or_else(|| useless_options(path, flag, tack, plain))
-            .or_else(|| spared(path, tack, plain)),
+            .or_else(|| spared(path, tack, plain))
+            .or_else(|| late_start(path, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack, plain))
@@ -228,7 +229,7 @@ fn undelivered(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     if path.work != Work::Bulk || tack.acks * plain.data > plain.acks * tack.data {
         return None;
     }
-    let [longer_tack, longer_plain] = Variant::both().map(|variant| longer(path, variant));
+    let [longer_tack, longer_plain] = Variant::both().map(|variant| runs::longer(path, variant));
     let is_gone = !judge(path, &longer_tack, &longer_plain).contains(&Flag::Acks);
     is_gone.then(|| {
         format!(
@@ -255,7 +256,7 @@ fn behind_a_loss(path: &Path, tack: &Figures, plain: &Figures) -> Option<String>
     if carried < 0.9 * sent {
         return None;
     }
-    let [longer_tack, longer_plain] = Variant::both().map(|variant| longer(path, variant));
+    let [longer_tack, longer_plain] = Variant::both().map(|variant| runs::longer(path, variant));
     let gain = gain(path, &longer_tack, &longer_plain);
     (gain >= 0.9).then(|| {
         format!(
@@ -263,13 +264,6 @@ fn behind_a_loss(path: &Path, tack: &Figures, plain: &Figures) -> Option<String>
              {PLAIN}; in a run of twice the time TACK is {gain:.2} times as fast"
         )
     })
-}
-
-/// The fresh seeds in a run of twice the time.
-fn longer(path: &Path, mut variant: Variant) -> Figures {
-    let micros = (2e6 * path.duration) as u64;
-    variant.path_keys.push(format!("duration={micros}us"));
-    runs::fresh(path, &variant)
 }
 
 /// Acknowledgements buy speed, as where reports are repeated because many get lost, or a remainder

@@ -80,3 +80,10 @@ pub(crate) fn happens_to(path: &Path, both: &[Variant; 2], hung: &Figures) -> bo
     let others = without_end(plain);
     others > 0 && without_end(tack) <= others + 1
 }
+
+/// The fresh seeds in a run of twice the time.
+pub(crate) fn longer(path: &Path, mut variant: Variant) -> Figures {
+    let micros = (2e6 * path.duration) as u64;
+    variant.path_keys.push(format!("duration={micros}us"));
+    fresh(path, &variant)
+}

@@ -404,7 +404,7 @@ fn fewer_acknowledgements_by_the_extension_are_claimed_for_each_radio() {
 fn the_paths_of_the_pantheon_are_judged_together() {
     let depth = part(&[Only::Gro, Only::Pantheon], 1);
     let plan = plan(&depth);
-    let judge = |differs: &dyn Fn(usize) -> f64, count: usize| {
+    let judged = |words: &str, differs: &dyn Fn(usize) -> f64, count: usize| {
         let mut results = Results::default();
         for point in &plan {
             results.insert(point, alike());
@@ -426,15 +426,17 @@ fn the_paths_of_the_pantheon_are_judged_together() {
         )
         .claims;
         let of_paths = claims.iter().filter(|claim| {
-            claim
-                .words
-                .starts_with("The Pantheon's paths, tack CUBIC delayed:2, batches beside kernel")
-                && claim.words.contains("same goodput")
+            let pair = "tack CUBIC delayed:2, batches beside kernel";
+            [words, pair, "goodput"]
+                .iter()
+                .all(|words| claim.words.contains(words))
         });
         of_paths
             .map(|claim| claim.verdict().name())
             .collect::<Vec<_>>()
     };
+    let judge =
+        |differs: &dyn Fn(usize) -> f64, count| judged("paths with a queue", differs, count);
     let all = 18;
     assert_eq!(
         judge(&|path| if path % 2 == 0 { 99e6 } else { 101e6 }, all),
@@ -443,5 +445,11 @@ fn the_paths_of_the_pantheon_are_judged_together() {
     assert_eq!(judge(&|path| 80e6 + path as f64 * 1e5, all), ["fail"]);
     let scattered = |path: usize| if path % 2 == 0 { 60e6 } else { 130e6 };
     assert_eq!(judge(&scattered, all), ["inconclusive"]);
-    assert!(judge(&|_| 100e6, 8).is_empty(), "too few paths");
+    assert!(judge(&|_| 100e6, 5).is_empty(), "too few paths");
+    let policers: Vec<bool> = pantheon().map(|path| path.is_policer()).collect();
+    assert_eq!(policers.iter().filter(|it| **it).count(), 6);
+    let fast = |path: usize| if policers[path] { 190e6 } else { 100e6 };
+    assert_eq!(judge(&fast, all), ["pass"], "policers are apart");
+    assert_eq!(judged("policers", &fast, all), ["pass"]);
+    assert_eq!(judged("policers", &|_| 90e6, all), ["fail"]);
 }

@@ -192,6 +192,11 @@ pub(super) const N: Route = RADIOS[1];
 pub(super) const AC: Route = RADIOS[2];
 
 impl Route {
+    /// Whether its queue holds one packet, so that a second one that comes with it is dropped.
+    pub(super) fn is_policer(&self) -> bool {
+        self.settings.contains(&"wired.queue=1p")
+    }
+
     /// What `--only` calls it.
     fn part(&self) -> Only {
         match RADIOS.iter().position(|radio| radio.name == self.name) {
