@@ -1,5 +1,5 @@
 //! The paths that the Pantheon calibrated, together: each is one sample, so that few runs of each
-//! decide the mean over them. How many paths are outside of a bound by themselves is said beside it.
+//! decide the mean over them. The paths that are outside of a bound by themselves are named.
 
 use std::ops::RangeInclusive;
 
@@ -39,8 +39,8 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     claims
 }
 
-/// Two ways on the paths where both were run: on policers, which drop the second of two packets that
-/// come together, or on those with a queue. A kernel that sends several packets at once and a
+/// Two ways on the paths where both were run: on policers, which drop the second of two packets
+/// that come together, or on those with a queue. A kernel that sends several packets at once and a
 /// sender that spaces them are alike on the latter alone.
 struct Compared<'a> {
     is_policer: bool,
@@ -71,8 +71,8 @@ impl<'a> Compared<'a> {
         Estimate::of(&each.collect::<Vec<_>>())
     }
 
-    /// That the change of `of`, on the mean over the paths, is within `bounds`, percent. `words` say
-    /// that of the first way beside the second one.
+    /// That the change of `of`, on the mean over the paths, is within `bounds`, percent. `words`
+    /// say that of the first way beside the second one.
     fn claim(&self, words: &str, of: fn(&Values) -> f64, bounds: RangeInclusive<f64>) -> Stated {
         let change = self.change(of);
         let [first, second] = self.ways.map(|way| WAYS[way].name);
