@@ -298,7 +298,8 @@ impl Gaps {
     /// Adaptive: nothing while reordering was not seen lately, so that the first loss is reported
     /// at once; then a quarter of RTTmin (the paper's choice) or longer, as long as skipped numbers
     /// were seen to be late. At most the round trip that the sender stated last, which a
-    /// repetition takes at least: RTTmin where no queue stands. RACK has the same bound (RFC 8985 §6.2 step 4).
+    /// repetition takes at least: RTTmin where no queue stands. RACK has the same bound (RFC 8985
+    /// §6.2 step 4).
     pub(super) fn settling_time(&self, now: Instant, rtt_min: Duration) -> Duration {
         match self.settle {
             Settle::Fixed(thousandths) => rtt_min * u32::from(thousandths) / 1000,
