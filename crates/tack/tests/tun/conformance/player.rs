@@ -41,8 +41,8 @@ pub(crate) struct Player {
     subject: Subject,
     who: Who,
     inbox: VecDeque<Arrival>,
-    /// What came, to tell copies.
-    seen: Vec<Header>,
+    /// What came, to tell copies: the header and the length of the payload.
+    seen: Vec<(Header, usize)>,
     /// When the newest segment of the subject left.
     left: Departure,
     /// What it acknowledges, and the window that it offers, bytes.
@@ -286,7 +286,7 @@ impl Player {
                     break;
                 };
                 assert!(answer.payload.is_empty(), "{answer:?}\n{}", self.trace);
-                self.seen.push(answer.header);
+                self.remember(&answer);
             }
         }
     }
@@ -408,8 +408,8 @@ impl Player {
                 );
             };
             let difference = self.difference(&arrival, spec);
-            let is_copy = self.is_copy(&arrival.header);
-            self.seen.push(arrival.header.clone());
+            let is_copy = self.is_copy(&arrival);
+            self.remember(&arrival);
             if difference.is_empty() {
                 return;
             }
@@ -421,22 +421,30 @@ impl Player {
         }
     }
 
+    fn remember(&mut self, arrival: &Arrival) {
+        self.seen
+            .push((arrival.header.clone(), arrival.payload.len()));
+    }
+
     /// A copy of what came before, whatever its window and its time.
-    fn is_copy(&self, header: &Header) -> bool {
-        self.seen.iter().any(|seen| {
+    fn is_copy(&self, arrival: &Arrival) -> bool {
+        let (header, len) = (&arrival.header, arrival.payload.len());
+        self.seen.iter().any(|(seen, seen_len)| {
             let push = |flags: Flags| flags.0 & !Flags::PSH.0;
             (seen.seq, seen.ack, push(seen.flags)) == (header.seq, header.ack, push(header.flags))
                 && seen.options.sack == header.options.sack
+                && *seen_len == len
         })
     }
 
     /// It offers another window than all segments like it, and has no other content.
     fn is_window_update(&self, arrival: &Arrival) -> bool {
         let header = &arrival.header;
-        let like = |seen: &&Header| (seen.seq, seen.ack) == (header.seq, header.ack);
+        let seen = self.seen.iter().map(|(seen, _)| seen);
+        let mut like = seen.filter(|seen| (seen.seq, seen.ack) == (header.seq, header.ack));
         arrival.payload.is_empty()
             && header.flags == Flags::ACK
-            && (self.seen.iter().filter(like)).all(|seen| seen.window != header.window)
+            && like.all(|seen| seen.window != header.window)
     }
 
     async fn demand_silence(&mut self, time: Duration, place: &str) {
@@ -446,7 +454,7 @@ impl Player {
             let Some(arrival) = self.next(left).await else {
                 return;
             };
-            let is_copy = self.is_copy(&arrival.header) && !self.is_window_update(&arrival);
+            let is_copy = self.is_copy(&arrival) && !self.is_window_update(&arrival);
             assert!(
                 is_copy,
                 "{place}: this was not expected: {:?}\n{}",
@@ -503,12 +511,12 @@ impl Player {
     pub(crate) async fn expect_probe(&mut self) {
         let probe = self.next(PATIENCE).await.expect("a probe");
         assert!(probe.payload.len() <= 1, "{probe:?}\n{}", self.trace);
-        self.seen.push(probe.header);
+        self.remember(&probe);
     }
 
     /// A router says that the first segment in flight was too long.
     async fn narrow(&mut self, mtu: u16) {
-        let last = self.seen.last().expect("something left").clone();
+        let (last, _) = self.seen.last().expect("something left").clone();
         let (from, to) = (self.family.player().stack, self.subject.address);
         let (protocol, kind, code) = match self.family {
             Family::V4 => (icmp::PROTOCOL_ICMP, 3, 4),

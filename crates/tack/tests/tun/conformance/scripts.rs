@@ -327,7 +327,8 @@ fn paws() {
 }
 
 /// RFC 5961 §3.2: a reset in the window, but not at its edge, is challenged; one outside of it is
-/// ignored; at the edge, which has moved on here, it counts.
+/// ignored; at the edge, which has moved on here, it counts. The subject has sent data and no
+/// acknowledgement since, so an answer to the ignored ones would be a new segment.
 #[test]
 fn resets_are_validated() {
     passive(
@@ -336,11 +337,16 @@ fn resets_are_validated() {
         * > S. 0:0(0) ack 1
         < . 1:1(0) ack 1
         event Connected
-        < R 5000:5000(0)
-        * > . 1:1(0) ack 1
+        write 100
+        * > P. 1:101(100) ack 1
+        < . 1:1(0) ack 101
+        < R 0:0(0)
         < R 200000:200000(0)
-        < P. 1:101(100) ack 1
-        * > . 1:1(0) ack 101
+        +100ms > nothing
+        < R 5000:5000(0)
+        * > . 101:101(0) ack 1
+        < P. 1:101(100) ack 101
+        * > . 101:101(0) ack 101
         read 100
         < R 101:101(0)
         event Closed Reset
@@ -348,7 +354,8 @@ fn resets_are_validated() {
     );
 }
 
-/// RFC 5961 §4: a SYN in a connection is challenged, whatever its number.
+/// RFC 5961 §4: a SYN in a connection is challenged, whatever its number: at the edge of the
+/// window, inside of it, below it and above it.
 #[test]
 fn syns_are_challenged() {
     passive(
@@ -361,7 +368,15 @@ fn syns_are_challenged() {
         * > . 1:1(0) ack 1
         < P. 1:1001(1000) ack 1
         * > . 1:1(0) ack 1001
-        read 1000
+        < S 5000:5000(0)
+        * > . 1:1(0) ack 1001
+        < S 500:500(0)
+        * > . 1:1(0) ack 1001
+        < S 200000:200000(0)
+        * > . 1:1(0) ack 1001
+        < P. 1001:2001(1000) ack 1
+        * > . 1:1(0) ack 2001
+        read 2000
         ",
     );
 }

@@ -138,6 +138,8 @@ impl Subject {
             sysctl("ipv4/tcp_rmem", "4096 131072 6291456");
             // RFC 6298 §5.5 doubles the time from the first SYN on.
             set_if_known("ipv4/tcp_syn_linear_timeouts", "0");
+            // The kernel challenges a connection once in half a second otherwise.
+            sysctl("ipv4/tcp_invalid_ratelimit", "0");
             if settings.no_timeouts {
                 sysctl(super::MIN_RTO, &NEVER.as_micros().to_string());
             }
