@@ -67,7 +67,8 @@ fn accurate_ecn_is_negotiated() {
     );
 }
 
-/// RFC 9768 §3.2.2.1: the first acknowledgement of who opens tells as what the SYN-ACK arrived.
+/// RFC 9768 §3.2.2.1: the first acknowledgement of the side that opens states the ECN field with
+/// which the SYN-ACK arrived.
 #[test]
 fn accurate_ecn_is_asked_for() {
     play_accurate(
@@ -200,10 +201,10 @@ fn classic_ecn_knows_all_answers() {
     play_classic_against_ours(Opening::Active, &unasked.map(script));
 }
 
-/// RFC 9768 §3.1.1, table 2: the SYN-ACK tells as what the SYN arrived, and the acknowledgement of
-/// the SYN-ACK as what that did (§3.2.2.1, table 3).
+/// RFC 9768 §3.1.1, table 2: the SYN-ACK states the ECN field with which the SYN arrived. The
+/// acknowledgement of the SYN-ACK states that of the SYN-ACK (§3.2.2.1, table 3).
 #[test]
-fn accurate_ecn_tells_as_what_the_handshake_arrived() {
+fn accurate_ecn_states_the_ecn_field_of_the_handshake() {
     let codepoints = [("not", "W"), ("ect1", "EW"), ("ect0", "e"), ("ce", "We")];
     let accepting = |(codepoint, bits)| {
         format!(
@@ -228,8 +229,8 @@ fn accurate_ecn_tells_as_what_the_handshake_arrived() {
 }
 
 /// RFC 9768 §3.1.1, table 2; §3.2.2.3: each answer to a SYN that asks for the accurate feedback,
-/// and as what data leaves then. A SYN that arrived with a mark shows a path that writes into the
-/// field.
+/// and the ECN field with which data leaves then. A SYN that arrived with a mark shows a path that
+/// writes into the field.
 #[test]
 fn accurate_ecn_knows_all_answers() {
     let answers = [

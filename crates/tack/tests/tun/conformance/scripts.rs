@@ -28,8 +28,8 @@ fn handshake_with_all_options() {
 /// MUST-15).
 const SIZES: [(Family, usize, usize); 2] = [(Family::V4, 1460, 536), (Family::V6, 1440, 1220)];
 
-/// RFC 9293 §3.7.1 (MUST-15): what leaves without an MSS option; nothing is offered to who offers
-/// nothing.
+/// RFC 9293 §3.7.1 (MUST-15): what leaves without an MSS option. A peer that offers no options gets
+/// none but the MSS.
 #[test]
 fn handshake_without_options() {
     for (family, mss, each) in SIZES {

@@ -89,7 +89,7 @@ async fn the_offered_window_is_accepted(player: &mut Player, next: u32) {
 /// the SYN-ACK is not scaled, those of later segments are: wrongly scaled, the one would be below
 /// the first range, and the other above the largest buffer.
 #[test]
-fn the_scale_is_offered_to_who_offers_one() {
+fn a_peer_that_offers_no_scale_gets_none() {
     for (peers, own, most) in [(WITHOUT, "", 65_535), (WITH, ",wscale *", 6_291_456)] {
         for (family, who) in everywhere() {
             let script = format!(
