@@ -3,14 +3,18 @@
 use std::io::Read;
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tack::Config;
+use tack_sim::packet::Packet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::forwarder::{Link, NEAR, clean};
+use crate::forwarder::{BACK, Link, NEAR, Rule, clean};
 use crate::pattern::exchange;
+use crate::stand_ins::StandIns;
 use crate::world::{host, ip, isolated, options, sysctl};
 
 /// Routes for another host behind this one, by `ip`.
@@ -77,6 +81,52 @@ fn packet_too_big_makes_segments_smaller() {
     });
 }
 
+/// A connection to the kernel behind a forwarder; the near kernel routes.
+struct BehindForwarder {
+    ours: tack::Stream,
+    theirs: tokio::net::TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// Where the kernel listens in the far namespace, and the headers of a segment with timestamps.
+const FAR: [(&str, u16); 2] = [("10.80.1.1", 52), ("fd80:1::1", 72)];
+
+/// Routes to the far namespace.
+fn route_there() {
+    run("ip route add 10.80.1.0/24 via 10.80.0.2");
+    run("ip -6 route add fd80:1::/64 via fd80:0::2");
+}
+
+impl BehindForwarder {
+    async fn new(link: &Link, endpoint: &tack::Endpoint, far: &str, config: Config) -> Self {
+        let listener = link.far(|| std::net::TcpListener::bind((ip(far), 0)).unwrap());
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        let connect = endpoint.connect(listener.local_addr().unwrap());
+        let connect = connect.config(config);
+        let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+        Self {
+            ours: ours.unwrap(),
+            theirs: theirs.unwrap().0,
+            buffer: vec![0; 64 << 10],
+        }
+    }
+
+    /// The segment size after some bytes have arrived.
+    async fn pump(&mut self) -> u16 {
+        self.ours.write_all(&[7; 64 << 10]).await.unwrap();
+        self.theirs.read_exact(&mut self.buffer).await.unwrap();
+        self.ours.stats().mss
+    }
+
+    /// Sends until segments fill packets of `mtu` bytes but for the eight within which a search
+    /// ends.
+    async fn pump_until_it_fills(&mut self, mtu: u16, headers: u16) {
+        let most = mtu - headers;
+        while !(most - 8..=most).contains(&self.pump().await) {}
+    }
+}
+
 /// The kernel as peer behind a router whose link grows: the router names a size, and when that has
 /// been believed for as long as it is to be, probes find what the link takes by then.
 #[test]
@@ -87,40 +137,92 @@ fn a_link_that_grows_is_noticed() {
     isolated(|| async {
         let link = Link::new([clean(), clean()], 1, Box::new(|_, _| true));
         let endpoint = host(options(2));
-        run("ip route add 10.80.1.0/24 via 10.80.0.2");
+        route_there();
         let output = Command::new("ip")
             .args(["-o", "addr", "show", "to", NEAR])
             .output();
         let output = String::from_utf8(output.unwrap().stdout).unwrap();
         let device = output.split_whitespace().nth(1).unwrap().to_owned();
         let set_mtu = |mtu: u16| run(&format!("ip link set {device} mtu {mtu}"));
-        let listener = link.far(|| std::net::TcpListener::bind("10.80.1.1:0").unwrap());
-        listener.set_nonblocking(true).unwrap();
-        let listener = TcpListener::from_std(listener).unwrap();
         let config = Config {
             mtu_raise: Duration::from_millis(200),
             ..Config::default()
         };
-        set_mtu(1300);
-        let connect = endpoint.connect(listener.local_addr().unwrap());
-        let connect = connect.config(config);
-        let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
-        let (mut ours, (mut theirs, _)) = (ours.unwrap(), theirs.unwrap());
-        let mut buffer = vec![0; 64 << 10];
-        let mut pump = async |ours: &mut tack::Stream| {
-            ours.write_all(&[7; 64 << 10]).await.unwrap();
-            theirs.read_exact(&mut buffer).await.unwrap();
-            ours.stats().mss
-        };
-        // 52 bytes of headers with timestamps. A search ends within eight bytes.
-        while pump(&mut ours).await > 1300 - 52 {}
-        set_mtu(1400);
-        while pump(&mut ours).await < 1400 - 52 - 8 {}
-        assert!(ours.stats().mss <= 1400 - 52);
-        set_mtu(1500);
-        while pump(&mut ours).await < 1500 - 52 {}
-        exchange(&mut ours, &mut theirs, 200_000).await;
+        for (far, headers) in FAR {
+            set_mtu(1300);
+            let mut it = BehindForwarder::new(&link, &endpoint, far, config.clone()).await;
+            while it.pump().await > 1300 - headers {}
+            set_mtu(1400);
+            it.pump_until_it_fills(1400, headers).await;
+            set_mtu(1500);
+            while it.pump().await < 1500 - headers {}
+            exchange(&mut it.ours, &mut it.theirs, 200_000).await;
+        }
     });
+}
+
+/// RFC 4821 §7.7, RFC 8899 §4.3: a link that drops what is too long and says nothing. Timeouts tell
+/// of it, or probes for a connection that begins with small segments. A search finds what the link
+/// takes, and another one that it takes more. Most of the time is waiting (the size that was given
+/// up is tried again after 5 s), so both families wait at once.
+#[test]
+fn a_black_hole_is_noticed_and_its_size_is_found() {
+    if let Some(why) = tack_skip::lacks(&["ip"]) {
+        return tack_skip::skipped(why);
+    }
+    std::thread::scope(|scope| {
+        for (far, headers) in FAR {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            let run = move || isolated(move || black_hole(far, headers));
+            let thread = std::thread::Builder::new().name(name);
+            thread.spawn_scoped(scope, run).unwrap();
+        }
+    });
+}
+
+async fn black_hole(far: &'static str, headers: u16) {
+    let most = Arc::new(AtomicUsize::new(1500));
+    let limit = Arc::clone(&most);
+    let rule: Rule = Box::new(move |direction, packet| {
+        direction == BACK || ip_len(packet) <= limit.load(Ordering::Relaxed)
+    });
+    let link = Link::new([clean(), clean()], 1, rule);
+    let endpoint = host(options(2));
+    route_there();
+    let config = Config {
+        mtu_raise: Duration::from_millis(200),
+        ..Config::default()
+    };
+    let begun_small = Config {
+        base_mss: Some(1000),
+        ..config.clone()
+    };
+    let mut it = BehindForwarder::new(&link, &endpoint, far, config).await;
+    assert_eq!(it.pump().await, 1500 - headers);
+    most.store(1300, Ordering::Relaxed);
+    while it.pump().await > 1300 - headers {}
+    assert!(it.ours.stats().rto_count > 0, "{:?}", it.ours.stats());
+    it.pump_until_it_fills(1300, headers).await;
+
+    let mut small = BehindForwarder::new(&link, &endpoint, far, begun_small).await;
+    small.pump_until_it_fills(1300, headers).await;
+
+    most.store(1500, Ordering::Relaxed);
+    for it in [&mut it, &mut small] {
+        while it.pump().await < 1500 - headers {}
+        exchange(&mut it.ours, &mut it.theirs, 200_000).await;
+    }
+    let stats = endpoint.carrier_stats();
+    assert_eq!((stats.path_errors, stats.path_errors_ignored), (0, 0));
+}
+
+/// Length of a packet as the hosts see it.
+fn ip_len(packet: &Packet) -> usize {
+    let header = match StandIns::is_one(packet) {
+        true => tack_wire::ip::IPV6_HEADER_LEN,
+        false => tack_wire::ip::IPV4_HEADER_LEN,
+    };
+    packet.len() - tack_wire::ip::IPV4_HEADER_LEN + header
 }
 
 /// An error about a sequence number that is not under way is a forgery, and changes nothing.
