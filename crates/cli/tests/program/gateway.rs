@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
+use crate::carrier::has_tun;
 use crate::exec::{FAR_V4, FAR_V6, World, came_by_tack, key_of};
 use crate::support::network::network;
 use crate::support::{Ended, PATIENCE, Running, finish, tack};
@@ -145,6 +146,49 @@ fn clients_reach_what_the_peer_reaches_and_rules_go_with_the_gateway() {
     // It stops where a command fails.
     let failing = format!("{{ echo 'ip() {{ return 7; }}'; {print}; }} | sh");
     assert_eq!(on(&world, GATEWAY, &failing).code, Some(7));
+}
+
+/// With `--carrier tun` the gateway's stack is a host for which the machine forwards.
+#[test]
+fn a_gateway_behind_a_device_carries_connections_to_a_server_behind_one() {
+    if !has_tun() {
+        return;
+    }
+    let Some(world) = three() else { return };
+    let tack = PathBuf::from(tack().get_program());
+    let tack = tack.display();
+    let ok = |host: usize, line: &str| {
+        let ended = on(&world, host, line);
+        assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+        ended
+    };
+    for (host, route) in [
+        (GATEWAY, "10.77.2.0/24 via 10.5.2.2"),
+        (SERVER, "10.77.1.0/24 via 10.5.2.1"),
+    ] {
+        let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+        ok(host, &format!("{forward}; ip route add {route}"));
+    }
+    let key = |host: usize| key_of(&ok(host, &format!("{tack} id")));
+    let add = format!("{tack} peers add client {}", key(GATEWAY));
+    ok(SERVER, &add);
+    let add = format!("{tack} peers add server {}", key(SERVER));
+    ok(GATEWAY, &format!("{add} --address 10.77.2.2:7777"));
+    let serve = format!(
+        "exec {tack} serve --target \"{FAR_V4}:*\" --carrier tun --tun-address 10.77.2.2/24"
+    );
+    let mut service = Service::of(world.shell(SERVER, &serve));
+    service.line("serving tunnels at ");
+    let _far = world.far_server(SERVER);
+    let gateway = format!(
+        "exec {tack} gateway server: --interface veth0 --install \
+         --carrier tun --tun-address 10.77.1.2/24"
+    );
+    let mut gateway = Service::of(world.shell(GATEWAY, &gateway));
+    gateway.line("connections of clients behind veth0 lead to server:");
+    // The gateway's machine has no route to what is far.
+    let fetch = format!("curl -sS -m 60 http://{FAR_V4}/file | cmp - www/file");
+    ok(CLIENT, &fetch);
 }
 
 /// With `--block` clients whose connections no gateway takes go nowhere.

@@ -53,7 +53,7 @@ fn response(proxy: SocketAddr, request: &str) -> String {
 }
 
 /// Says `bytes`, ends, and hears them again.
-fn exchange(mut stream: TcpStream, bytes: &[u8]) {
+pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) {
     let mut reading = stream.try_clone().unwrap();
     let heard = std::thread::spawn(move || {
         let mut heard = Vec::new();
