@@ -93,6 +93,23 @@ impl CarrierArgs {
         Ok(endpoint)
     }
 
+    /// Makes the device of a program that connects, if it is to have one. Without it every attempt
+    /// to connect would fail.
+    ///
+    /// # Errors
+    /// A usage error for options that do not fit together; what prevents the device otherwise.
+    pub(crate) fn open(&self, builder: Builder) -> Result<(), Failure> {
+        let made = match self.options() {
+            Ok(None) => return Ok(()),
+            Ok(Some(_)) => self.build(builder).map(drop),
+            Err(error) => Err(error),
+        };
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => Failure::usage(error.to_string()),
+            _ => Failure::network(error.to_string()),
+        })
+    }
+
     /// The addresses that a peer can type, with `port`; `None` for those of this machine.
     pub(crate) fn addresses(&self, port: u16) -> Option<Vec<SocketAddr>> {
         self.is_tun().then(|| {

@@ -47,6 +47,7 @@ pub(crate) struct Dial {
 /// Connects to the first address of `to` that answers, each from a socket of its own, in clear
 /// text.
 pub(crate) async fn connect(to: &Address, dial: &Dial, config: &Config) -> Result<Stream, Failure> {
+    dial.open(Endpoint::builder())?;
     first(to, dial, |address| async move {
         let endpoint = dial.endpoint(address, Endpoint::builder())?;
         let connect = endpoint.connect(address).port(dial.tcp_port);
@@ -76,6 +77,7 @@ pub(crate) async fn connect_encrypted(
     config: &Config,
     encryption: &Encryption,
 ) -> Result<SecureStream, Failure> {
+    dial.open(Endpoint::builder().identity(encryption.identity.clone()))?;
     first(to, dial, |address| async move {
         let builder = Endpoint::builder().identity(encryption.identity.clone());
         let endpoint = dial.endpoint(address, builder)?;
@@ -158,6 +160,12 @@ pub(crate) async fn strange(endpoint: &Endpoint) {
 }
 
 impl Dial {
+    /// Makes the device, if there is to be one.
+    fn open(&self, builder: Builder) -> Result<(), Failure> {
+        self.carrier
+            .open(builder.insecure(self.reach == Reach::Anywhere))
+    }
+
     /// The socket for a connection to `address`, or in words why there is none.
     fn endpoint(&self, address: SocketAddr, builder: Builder) -> Result<Endpoint, String> {
         let builder = match self.from {

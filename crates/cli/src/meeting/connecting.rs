@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use tack::Endpoint;
 use tack::secure::{Identity, PublicKey, SecureStream};
 use tack_pairing::meeting::{Authenticated, Connecting, Credential, Intent, ProofMethod, Refusal};
 use tack_pairing::{Code, leads, short};
@@ -60,6 +61,8 @@ pub(crate) async fn reach(
 ) -> Result<(PeerStream, Box<Authenticated>), Failure> {
     let began = Instant::now();
     let mut is_waiting = false;
+    let builder = Endpoint::builder().identity(options.own.identity.clone());
+    options.dial.carrier.open(builder)?;
     loop {
         let unreachable = match options.attempt().await {
             Ok((link, met)) => {

@@ -294,10 +294,34 @@ fn a_command_reaches_a_target_between_two_devices() {
 #[test]
 fn what_is_missing_is_named() {
     let Some(network) = router() else { return };
-    let mut command = network.tack(0);
-    let ended = finish(command.args(["perf", "--server", "--insecure", "--carrier", "tun"]));
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("--tun-address"), "{ended:?}");
+    let state = tempfile::tempdir().unwrap();
+    // Nothing is waited for: another attempt would fail, too.
+    for (line, code) in [
+        ("perf --server --insecure", 2),
+        ("perf 10.77.2.2 --insecure", 2),
+        ("perf 10.77.2.2", 2),
+        ("doctor 10.77.2.2", 2),
+        ("recv", 2),
+        ("send /etc/hosts 10.77.2.2 --wait 5s", 2),
+        ("send /etc/hosts 10.77.2.2 --insecure", 2),
+        ("serve --target 10.9.9.9:9", 2),
+        ("connect 10.77.2.2 10.9.9.9:9 --wait 5s", 2),
+        ("forward -L 0:10.9.9.9:9 10.77.2.2", 2),
+        ("proxy --listen 127.0.0.1:0 10.77.2.2", 2),
+        ("gateway --interface lo 10.77.2.2", 2),
+        ("exec --carrier tun 10.77.2.2 -- true", 125),
+    ] {
+        let mut command = network.tack(0);
+        command.env("TACK_STATE_DIR", state.path());
+        command.args(line.split(' '));
+        if !line.starts_with("exec") {
+            command.args(["--carrier", "tun"]);
+        }
+        let ended = finish(&mut command);
+        assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
+        let wanted = "--carrier tun needs --tun-address";
+        assert!(ended.stderr.contains(wanted), "{line}: {ended:?}");
+    }
 
     // Root without capabilities.
     if let Some(why) = tack_skip::lacks(&["setpriv"]) {
@@ -308,10 +332,17 @@ fn what_is_missing_is_named() {
     let at = words.len() - 1;
     let wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
     words.splice(at..at, wrapper.map(Into::into));
-    let mut command = Command::new("ip");
-    command.args(words).stdin(Stdio::null());
-    command.args(["perf", "--server", "--insecure"]);
-    let ended = finish(tun(&mut command, FAMILIES[0].there));
-    assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.stderr.contains("CAP_NET_ADMIN"), "{ended:?}");
+    for line in [
+        "perf --server --insecure",
+        "connect 10.77.2.2 10.9.9.9:9 --wait 5s",
+    ] {
+        let mut command = Command::new("ip");
+        command.args(&words).stdin(Stdio::null());
+        command.env("TACK_STATE_DIR", state.path());
+        command.args(line.split(' '));
+        let ended = finish(tun(&mut command, FAMILIES[0].here));
+        assert_eq!(ended.code, Some(3), "{line}: {ended:?}");
+        assert!(ended.stderr.contains("CAP_NET_ADMIN"), "{line}: {ended:?}");
+        assert!(!ended.stderr.contains("waiting"), "{line}: {ended:?}");
+    }
 }
