@@ -167,7 +167,10 @@ impl Test<'_> {
         let endpoint = control.endpoint();
         drop(control);
         // Everything is known; this only spares the server a wait for our end of the connection.
-        let _ = endpoint.shutdown(WIND_UP).await;
+        // The tests of `tack doctor`, which print nothing, have one device: its endpoint stays.
+        if self.form.is_some() || endpoint.device().is_none() {
+            let _ = endpoint.shutdown(WIND_UP).await;
+        }
         let cpu = Cpu {
             client: client_cpu.total / elapsed,
             server: cpu_seconds / elapsed,

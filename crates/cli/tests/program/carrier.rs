@@ -117,7 +117,7 @@ fn a_file_travels_encrypted_between_two_devices_which_are_gone_afterwards() {
 }
 
 #[test]
-fn a_test_between_two_devices_uses_tack_and_a_killed_server_leaves_no_device() {
+fn tests_between_two_devices_use_tack_and_a_killed_server_leaves_no_device() {
     for ends in FAMILIES {
         let Some(network) = router() else { return };
         let mut serve = network.tack(0);
@@ -139,6 +139,13 @@ fn a_test_between_two_devices_uses_tack_and_a_killed_server_leaves_no_device() {
             "{server_side}"
         );
         assert_eq!(server_side["acks_by_kind"]["delayed"], 0);
+
+        let mut doctor = network.tack(0);
+        doctor.args(["doctor", &peer, "--insecure", "--json"]);
+        doctor.args(["--time", "200ms", "--rounds", "1"]);
+        let ended = finish(tun(&mut doctor, ends.here));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.json()["diagnosis"].is_object(), "{ended:?}");
         server.child.kill().unwrap();
         server.child.wait().unwrap();
         assert!(!devices(&network).contains("tun"), "{}", devices(&network));
