@@ -408,40 +408,48 @@ fn the_wired_path_loses_packets_each_way() {
     }
 }
 
-/// A relay with `--realtime` that runs, the policies of its threads (sched(7)), and what it says
-/// when it is stopped.
+/// The policies of the threads of a program (sched(7)).
 #[cfg(target_os = "linux")]
-fn relay_in_real_time() -> (Vec<u32>, support::Ended) {
-    let mut relay = Running::start(tack().args([
-        "emulate",
-        "--realtime",
-        "--wifi",
-        "802.11n",
-        "--json",
-        "--listen",
-        "127.0.0.1:0",
-        "--to",
-        "127.0.0.1:9",
-    ]));
-    assert_eq!(relay.line()["event"], "listening");
-    let threads = std::fs::read_dir(format!("/proc/{}/task", relay.pid())).unwrap();
-    let policies = threads
+pub(crate) fn policies(program: &Running) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", program.pid())).unwrap();
+    threads
         .map(|thread| {
             let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
             // proc_pid_stat(5): field 41; the second one ends with the last parenthesis.
             let (_, fields) = stat.rsplit_once(") ").unwrap();
             fields.split(' ').nth(41 - 3).unwrap().parse().unwrap()
         })
-        .collect();
-    relay.signal(rustix::process::Signal::INT);
-    (policies, relay.wait())
+        .collect()
 }
 
-/// `--realtime` gives all threads real-time priority, or says that the system refuses and what it
-/// takes. Both, where this test has the privilege and can start a program without it.
 #[cfg(target_os = "linux")]
 #[test]
 fn realtime_is_given_or_refused_with_a_warning() {
+    realtime_is_given_or_refused(|| {
+        let mut relay = Running::start(tack().args([
+            "emulate",
+            "--realtime",
+            "--wifi",
+            "802.11n",
+            "--json",
+            "--listen",
+            "127.0.0.1:0",
+            "--to",
+            "127.0.0.1:9",
+        ]));
+        assert_eq!(relay.line()["event"], "listening");
+        let policies = policies(&relay);
+        relay.signal(rustix::process::Signal::INT);
+        Some((policies, relay.wait()))
+    });
+}
+
+/// `--realtime` gives all threads real-time priority, or says that the system refuses and what it
+/// takes. Both, where this test has the privilege and can start a program without it. `run` runs
+/// a program with `--realtime`, and returns the policies of its threads and what it said, or
+/// `None` where it cannot run.
+#[cfg(target_os = "linux")]
+pub(crate) fn realtime_is_given_or_refused(run: impl Fn() -> Option<(Vec<u32>, support::Ended)>) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use rustix::thread::{
         CapabilitySet, capabilities, capability_is_in_bounding_set,
@@ -452,7 +460,10 @@ fn realtime_is_given_or_refused_with_a_warning() {
     const WARNING: &str = "--realtime: the system gives no real-time priority";
     let is_privileged =
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE));
-    let (policies, ended) = relay_in_real_time();
+    let Some((policies, ended)) = run() else {
+        return;
+    };
+    assert!(!policies.is_empty());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     if ended.stderr.contains(WARNING) {
         tack_skip::skipped(format_args!(
@@ -479,7 +490,9 @@ fn realtime_is_given_or_refused_with_a_warning() {
             return;
         }
     }
-    let (policies, ended) = relay_in_real_time();
+    let Some((policies, ended)) = run() else {
+        return;
+    };
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(policies.iter().all(|policy| *policy == 0), "{policies:?}");
     for part in [

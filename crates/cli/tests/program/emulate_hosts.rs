@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::emulate::{policies, realtime_is_given_or_refused};
 use crate::support::{Ended, Running, finish, tack};
 
 /// A running emulation with two stations.
@@ -241,7 +242,6 @@ fn filters_and_hack_act_on_acks_of_the_kernel() {
     }
 }
 
-/// Killed, it leaves nothing: the programs on its hosts end, and its name is free.
 #[test]
 fn a_shell_is_on_its_host_and_ends_with_its_exit_code() {
     let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {
@@ -264,6 +264,7 @@ fn a_shell_is_on_its_host_and_ends_with_its_exit_code() {
     emulation.stop();
 }
 
+/// Killed, it leaves nothing: the programs on its hosts end, and its name is free.
 #[test]
 fn nothing_is_left_when_it_is_killed() {
     let Some(emulation) = Emulation::start(&["--wifi", "802.11n"]) else {
@@ -306,6 +307,16 @@ fn nothing_is_left_when_it_is_killed() {
     let gone = finish(&mut emulation.exec("sta0", &["true"]));
     assert_eq!(gone.code, Some(2), "{gone:?}");
     assert!(gone.stderr.contains("no emulation called"), "{gone:?}");
+}
+
+#[test]
+fn realtime_of_hosts_is_given_or_refused_with_a_warning() {
+    realtime_is_given_or_refused(|| {
+        let emulation = Emulation::start(&["--wifi", "802.11n", "--realtime"])?;
+        let policies = policies(&emulation.running);
+        emulation.running.signal(Signal::INT);
+        Some((policies, emulation.running.wait()))
+    });
 }
 
 #[test]
