@@ -7,6 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -79,6 +80,21 @@ impl Emulation {
         assert_eq!(server.status().code(), Some(0));
     }
 
+    /// A server of `tack perf` for one client.
+    fn perf_server(&self, host: &str) -> Running {
+        let tack = env!("CARGO_BIN_EXE_tack");
+        let program = [
+            tack,
+            "perf",
+            "--server",
+            "--one-off",
+            "--insecure",
+            "--json",
+        ];
+        let mut command = self.exec(host, &program);
+        Running::start(command.args(["--listen", "[::]:7779"]))
+    }
+
     fn stop(self) -> Value {
         self.running.signal(Signal::INT);
         let ended = self.running.wait();
@@ -120,7 +136,7 @@ fn bulk(summary: &Value, protocol: &str) -> Vec<(Value, f64, f64)> {
 }
 
 #[test]
-fn the_kernels_tcp_and_tack_share_the_air() {
+fn the_kernels_tcp_and_tack_work_over_the_air() {
     let Some(emulation) = Emulation::start(&["--wifi", "802.11ac"]) else {
         return;
     };
@@ -164,18 +180,7 @@ fn the_kernels_tcp_and_tack_share_the_air() {
     );
 
     // TCP-TACK, in UDP, between two stations.
-    let mut server = Running::start(&mut emulation.exec(
-        "sta1",
-        &[
-            env!("CARGO_BIN_EXE_tack"),
-            "perf",
-            "--server",
-            "--one-off",
-            "--listen",
-            "[::]:7779",
-            "--insecure",
-        ],
-    ));
+    let mut server = emulation.perf_server("sta1");
     let client = format!(
         "until {} perf -c sta1 --insecure -n 2M; do sleep 0.1; done",
         env!("CARGO_BIN_EXE_tack")
@@ -211,6 +216,96 @@ fn the_kernels_tcp_and_tack_share_the_air() {
     let shares = summary["air_shares"].as_object().unwrap();
     assert!(shares["data"].as_f64().unwrap() > 0.0 && shares["ack"].as_f64().unwrap() > 0.0);
     assert!(summary["trust"]["ok"].is_boolean());
+}
+
+/// Tells how much the device of a host has sent, as often as it is asked.
+struct Sent(Running);
+
+impl Sent {
+    fn of(emulation: &Emulation, host: &str) -> Self {
+        let lines = "while read -r _; do cat /sys/class/net/wlan0/statistics/tx_bytes; done";
+        let mut command = emulation.exec(host, &["sh", "-c", lines]);
+        Self(Running::start(command.stdin(Stdio::piped())))
+    }
+
+    fn bytes(&mut self) -> u64 {
+        let mut questions = self.0.child.stdin.as_ref().unwrap();
+        questions.write_all(b"\n").unwrap();
+        self.0.text_line().trim().parse().unwrap()
+    }
+}
+
+/// Two stations send at once, one by TACK and the other by the kernel's TCP: each of them moves
+/// bytes while the other does.
+#[test]
+fn the_kernels_tcp_and_tack_share_the_air() {
+    if !has_iperf3() {
+        return;
+    }
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let known = std::fs::read_to_string(file).unwrap();
+    for algorithm in ["cubic", "bbr"] {
+        if known.split_whitespace().all(|name| name != algorithm) {
+            tack_skip::skipped(format!("the kernel has no {algorithm}"));
+            continue;
+        }
+        let Some(emulation) = Emulation::start(&["--wifi", "802.11ac"]) else {
+            return;
+        };
+        share_the_air(&emulation, algorithm);
+        emulation.stop();
+    }
+}
+
+fn share_the_air(emulation: &Emulation, algorithm: &str) {
+    const PAUSE: Duration = Duration::from_millis(100);
+    /// More than handshakes and acknowledgements.
+    const MOVED: u64 = 20_000;
+
+    let mut stations = ["sta0", "sta1"].map(|host| Sent::of(emulation, host));
+    let mut server = emulation.perf_server("server");
+    assert_eq!(server.line()["event"], "listening");
+    let tack = env!("CARGO_BIN_EXE_tack");
+    // It is interrupted sooner.
+    let program = [tack, "perf", "-c", "server", "--insecure", "--json"];
+    let mut command = emulation.exec("sta0", &program);
+    let mut perf = Running::start(command.args(["-t", "60s"]));
+    while stations[0].bytes() < MOVED {
+        if perf.child.try_wait().unwrap().is_some() {
+            panic!("it moves nothing: {:?}", perf.ended());
+        }
+        std::thread::sleep(PAUSE);
+    }
+
+    let _server = Running::start(&mut emulation.exec("server", &["iperf3", "-s", "-1"]));
+    let lines = format!("until iperf3 -c server -t 2 -J -C {algorithm}; do sleep 0.1; done");
+    let program = ["timeout", "60", "sh", "-c", &lines];
+    let mut iperf3 = Running::start(&mut emulation.exec("sta1", &program));
+    let mut samples = vec![stations.each_mut().map(Sent::bytes)];
+    while iperf3.child.try_wait().unwrap().is_none() {
+        std::thread::sleep(PAUSE);
+        samples.push(stations.each_mut().map(Sent::bytes));
+    }
+    let both_moved = |pair: &&[[u64; 2]]| (0..2).all(|host| pair[1][host] - pair[0][host] > MOVED);
+    let shared = samples.windows(2).filter(both_moved).count();
+    assert!(shared >= 3, "{algorithm}: {shared} of {samples:?}");
+
+    let ended = iperf3.ended();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // Of those that found no server there is an object, too.
+    let results = serde_json::Deserializer::from_str(&ended.stdout).into_iter::<Value>();
+    let result = results.last().unwrap().unwrap();
+    assert!(number(&result, "/end/sum_received/bytes") > 0.0, "{result}");
+    assert!(perf.child.try_wait().unwrap().is_none(), "it ended sooner");
+    perf.signal(Signal::INT);
+    let ended = perf.ended();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let result = ended.json();
+    let intervals = result["intervals"].as_array().unwrap();
+    let moved = intervals
+        .iter()
+        .filter_map(|it| it.pointer("/streams/0/bytes")?.as_u64());
+    assert!(moved.sum::<u64>() > MOVED, "{result}");
 }
 
 /// What radios do about acknowledgements they do about those of the kernel: TCP/HACK rebuilds each
