@@ -6,6 +6,8 @@
 //! `--nocapture` it shows memory, descriptors and connections each minute. The test runs in a
 //! process of its own, whose memory and descriptors nobody else uses.
 
+mod order;
+
 use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -28,6 +30,7 @@ use tokio::task::{JoinSet, LocalSet};
 use crate::forwarder::{Link, NEAR, Rule, clean};
 use crate::pattern::byte;
 use crate::world::{build, ip, isolated_for, options, sysctl};
+use order::{Ending, ORDER_LEN, Order};
 
 /// Connections at a time.
 const WORKERS: u64 = 8;
@@ -77,89 +80,6 @@ fn in_a_process_of_its_own() {
     isolated_for(time + 10 * STUCK, move || async move {
         LocalSet::new().run_until(soak(time)).await;
     });
-}
-
-/// What a connection is to do, as its opener tells the other side in its first bytes.
-#[derive(Clone, Copy, Debug)]
-struct Order {
-    seed: u64,
-    up: u64,
-    down: u64,
-    ending: Ending,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ending {
-    /// Both streams end, and both sides have all bytes.
-    Clean,
-    /// The opener, or the other side, aborts once so many bytes have been sent.
-    Abort { opener: bool, after: u64 },
-    /// One side lets go of the connection without reading on.
-    Drop { opener: bool, after: u64 },
-}
-
-const ORDER_LEN: usize = 33;
-
-impl Order {
-    fn random(random: &mut RandomStream) -> Self {
-        let len = |random: &mut RandomStream| match random.below(10) {
-            0 => 0,
-            1..8 => random.below(20_000),
-            _ => random.below(400_000),
-        };
-        let (up, down) = (len(random), len(random));
-        let opener = random.chance(0.5);
-        let after = random.below(1 + if opener { up } else { down });
-        let ending = match random.below(10) {
-            0 | 1 => Ending::Abort { opener, after },
-            2 => Ending::Drop { opener, after },
-            _ => Ending::Clean,
-        };
-        Self {
-            seed: random.next_u64(),
-            up,
-            down,
-            ending,
-        }
-    }
-
-    fn bytes(&self) -> [u8; ORDER_LEN] {
-        let (kind, after) = match self.ending {
-            Ending::Clean => (0, 0),
-            Ending::Abort { opener, after } => (1 + u8::from(opener), after),
-            Ending::Drop { opener, after } => (3 + u8::from(opener), after),
-        };
-        let mut bytes = [kind; ORDER_LEN];
-        let words = [self.seed, self.up, self.down, after];
-        for (place, word) in bytes[1..].chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_be_bytes());
-        }
-        bytes
-    }
-
-    fn parse(bytes: &[u8; ORDER_LEN]) -> Self {
-        let word = |number: usize| {
-            u64::from_be_bytes(*bytes[1 + 8 * number..].first_chunk().expect("eight bytes"))
-        };
-        let after = word(3);
-        let ending = match bytes[0] {
-            0 => Ending::Clean,
-            kind @ (1 | 2) => Ending::Abort {
-                opener: kind == 2,
-                after,
-            },
-            kind => Ending::Drop {
-                opener: kind == 4,
-                after,
-            },
-        };
-        Self {
-            seed: word(0),
-            up: word(1),
-            down: word(2),
-            ending,
-        }
-    }
 }
 
 /// One end of a connection, of the kernel or ours.
