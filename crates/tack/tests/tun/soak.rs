@@ -1,6 +1,6 @@
 //! A soak: connections that begin, end and break at random, between the kernel's TCP and ours and
-//! between two of ours, over a path whose faults change all the time. In the end nothing is left:
-//! no connection, no memory, no descriptor.
+//! between two of ours, half of them over IPv6, over a path whose faults change all the time. Each
+//! attempt to connect succeeds. In the end nothing is left: no connection, no memory, no descriptor.
 //!
 //! Half a second ordinarily, and 5 s with `TACK_LONG=1`. `TACK_SOAK=1800` runs half an hour; with
 //! `--nocapture` it shows memory, descriptors and connections each minute. The test runs in a
@@ -13,7 +13,6 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::forwarder::{Link, NEAR, Rule, clean};
+use crate::forwarder::{Link, NEAR, NEAR_V6, Rule, clean};
 use crate::pattern::byte;
 use crate::world::{build, ip, isolated_for, options, sysctl};
 use order::{Ending, ORDER_LEN, Order};
@@ -39,8 +38,14 @@ const WORKERS: u64 = 8;
 const STUCK: Duration = Duration::from_secs(150);
 /// What the process may have grown by between the middle and the end, KiB.
 const SLACK: u64 = 8 << 10;
-const OURS: &str = "10.77.1.2";
-const OURS_NEAR: &str = "10.77.2.2";
+/// The hosts, each with its address of IPv4 and of IPv6.
+const KERNEL: [&str; 2] = [NEAR, NEAR_V6];
+const OURS: [&str; 2] = ["10.77.1.2", "fd77:1::2"];
+const OURS_NEAR: [&str; 2] = ["10.77.2.2", "fd77:2::2"];
+/// Why an attempt to connect cannot fail: it breaks nothing off, SYNs are sent for minutes while no
+/// mood of the path lasts longer than 0.6 s, somebody listens, and a full backlog drops SYNs but
+/// does not refuse them.
+const CONNECTS: &str = "each attempt to connect succeeds";
 
 fn duration() -> Duration {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
@@ -227,13 +232,30 @@ fn keep_alive(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// What is counted.
+/// What is counted: of IPv4 and of IPv6.
 #[derive(Default)]
 struct Counts {
-    opened: AtomicU64,
-    served: AtomicU64,
-    /// Attempts to connect that failed: the path was down for too long.
-    failed: AtomicU64,
+    opened: [AtomicU64; 2],
+    served: [AtomicU64; 2],
+    /// Connections that their openers did not break off: opened, and served. Of the others the
+    /// order may not have arrived.
+    kept: [AtomicU64; 2],
+}
+
+impl Counts {
+    fn opened(&self) -> [u64; 2] {
+        self.opened.each_ref().map(|it| it.load(Ordering::Relaxed))
+    }
+
+    fn served(&self) -> [u64; 2] {
+        self.served.each_ref().map(|it| it.load(Ordering::Relaxed))
+    }
+
+    /// Connections that should have been served.
+    fn missing(&self) -> u64 {
+        let [opened, served] = self.kept.each_ref().map(|it| it.load(Ordering::Relaxed));
+        opened - served
+    }
 }
 
 async fn open(mut connection: impl Connection, order: Order, what: &str, pulse: &Pulse) {
@@ -242,12 +264,14 @@ async fn open(mut connection: impl Connection, order: Order, what: &str, pulse: 
     }
 }
 
-async fn serve(mut connection: impl Connection, counts: &Counts, what: &str) {
+async fn serve(mut connection: impl Connection, peer: SocketAddr, counts: &Counts, what: &str) {
     let mut bytes = [0; ORDER_LEN];
     // The opener may have aborted by now.
     if connection.read_exact(&mut bytes).await.is_ok() {
-        carry_out(connection, Order::parse(&bytes), false, what, &Pulse::new()).await;
-        counts.served.fetch_add(1, Ordering::Relaxed);
+        let order = Order::parse(&bytes);
+        carry_out(connection, order, false, what, &Pulse::new()).await;
+        counts.served[usize::from(peer.is_ipv6())].fetch_add(1, Ordering::Relaxed);
+        counts.kept[1].fetch_add(u64::from(!order.opener_breaks_off()), Ordering::Relaxed);
     }
 }
 
@@ -275,10 +299,12 @@ fn config(random: &mut RandomStream) -> Config {
 
 /// Connections in any state but LISTEN and TIME-WAIT that the kernel has in this namespace.
 fn kernel_connections() -> usize {
-    let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
-    let state = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
-    let rest = |line: &&str| !matches!(state(line).as_deref(), Some("0A" | "06"));
-    table.lines().skip(1).filter(rest).count()
+    let rest = |line: &&str| !matches!(line.split_whitespace().nth(3), Some("0A" | "06"));
+    let count = |name: &str| {
+        let table = std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap();
+        table.lines().skip(1).filter(rest).count()
+    };
+    count("tcp") + count("tcp6")
 }
 
 fn descriptors() -> usize {
@@ -356,16 +382,16 @@ async fn soak(time: Duration) {
     );
     let counts = Rc::new(Counts::default());
     let mut servers = JoinSet::new();
-    let kernel = Arc::new(TcpListener::bind((ip(NEAR), 7000)).await.unwrap());
-    {
-        let (kernel, counts) = (Arc::clone(&kernel), Rc::clone(&counts));
+    for address in KERNEL {
+        let kernel = TcpListener::bind((ip(address), 7000)).await.unwrap();
+        let counts = Rc::clone(&counts);
         servers.spawn_local(async move {
             let mut serving = JoinSet::new();
             loop {
-                let (stream, _) = kernel.accept().await.unwrap();
+                let (stream, peer) = kernel.accept().await.unwrap();
                 let counts = Rc::clone(&counts);
                 serving.spawn_local(async move {
-                    serve(keep_alive(stream), &counts, "ours to the kernel").await
+                    serve(keep_alive(stream), peer, &counts, "ours to the kernel").await
                 });
                 while let Some(done) = serving.try_join_next() {
                     done.unwrap();
@@ -381,9 +407,9 @@ async fn soak(time: Duration) {
         servers.spawn_local(async move {
             let mut serving = JoinSet::new();
             loop {
-                let (stream, _) = listener.accept().await.unwrap();
+                let (stream, peer) = listener.accept().await.unwrap();
                 let counts = Rc::clone(&counts);
-                serving.spawn_local(async move { serve(stream, &counts, what).await });
+                serving.spawn_local(async move { serve(stream, peer, &counts, what).await });
                 while let Some(done) = serving.try_join_next() {
                     done.unwrap();
                 }
@@ -403,34 +429,26 @@ async fn soak(time: Duration) {
             while clock.now().saturating_since(began) < time {
                 let order = Order::random(&mut random);
                 let kind = random.below(3) as usize;
+                let family = random.below(2) as usize;
                 let config = config(&mut random);
                 let pulse = Pulse::new();
                 let done = async {
-                    let failed = match kind {
-                        0 => match TcpStream::connect((ip(OURS), 7000)).await {
-                            Ok(stream) => {
-                                open(keep_alive(stream), order, "the kernel to ours", &pulse).await;
-                                false
-                            }
-                            Err(_) => true,
-                        },
-                        _ => {
-                            let to = if kind == 1 { NEAR } else { OURS_NEAR };
-                            let connect = far.connect(SocketAddr::new(ip(to), 7000));
-                            match connect.config(config).await {
-                                Ok(stream) => {
-                                    let what = ["ours to the kernel", "ours to ours"][kind - 1];
-                                    open(stream, order, what, &pulse).await;
-                                    false
-                                }
-                                Err(_) => true,
-                            }
-                        }
-                    };
-                    counts.opened.fetch_add(1, Ordering::Relaxed);
-                    counts
-                        .failed
-                        .fetch_add(u64::from(failed), Ordering::Relaxed);
+                    if kind == 0 {
+                        let stream = TcpStream::connect((ip(OURS[family]), 7000)).await;
+                        let stream = keep_alive(stream.expect(CONNECTS));
+                        open(stream, order, "the kernel to ours", &pulse).await;
+                    } else {
+                        let (to, what) = match kind {
+                            1 => (KERNEL, "ours to the kernel"),
+                            _ => (OURS_NEAR, "ours to ours"),
+                        };
+                        let connect = far.connect(SocketAddr::new(ip(to[family]), 7000));
+                        let stream = connect.config(config).await.expect(CONNECTS);
+                        open(stream, order, what, &pulse).await;
+                    }
+                    counts.opened[family].fetch_add(1, Ordering::Relaxed);
+                    let is_kept = !order.opener_breaks_off();
+                    counts.kept[0].fetch_add(u64::from(is_kept), Ordering::Relaxed);
                 };
                 tokio::select! {
                     () = done => {}
@@ -438,7 +456,8 @@ async fn soak(time: Duration) {
                         let views = far.monitor(Watching::Counters).look();
                         let kernel = Command::new("ss").arg("-tino").output();
                         panic!(
-                            "stuck: worker {number}, kind {kind}, {order:?}\n{views:#?}\n{}",
+                            "stuck: worker {number}, kind {kind}, family {family}, {order:?}\n\
+                             {views:#?}\n{}",
                             String::from_utf8_lossy(&kernel.map(|it| it.stdout).unwrap_or_default())
                         )
                     }
@@ -448,12 +467,11 @@ async fn soak(time: Duration) {
     }
     let show = |what: &str| {
         println!(
-            "{what}: {} s, {} connections ({} served, {} not opened), {} KiB resident, \
+            "{what}: {} s, connections of IPv4 and IPv6 {:?} ({:?} served), {} KiB resident, \
              {} bytes in connections, {} descriptors, {} connections of the kernel",
             clock.now().saturating_since(began).as_secs(),
-            counts.opened.load(Ordering::Relaxed),
-            counts.served.load(Ordering::Relaxed),
-            counts.failed.load(Ordering::Relaxed),
+            counts.opened(),
+            counts.served(),
             resident(),
             far.memory() + near.memory(),
             descriptors(),
@@ -488,21 +506,20 @@ async fn soak(time: Duration) {
             ours.saturating_sub(base_memory),
             kernel_connections(),
             descriptors(),
+            counts.missing(),
         );
-        if left.0 == 0 && left.1 == 0 && left.2 <= base_descriptors {
+        if left.0 == 0 && left.1 == 0 && left.2 <= base_descriptors && left.3 == 0 {
             break;
         }
         assert!(
             clock.now() < patience,
-            "left behind (bytes, connections, descriptors): {left:?}"
+            "left behind (bytes, connections, descriptors, connections not served): {left:?}"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     show("ends");
-    assert!(
-        counts.served.load(Ordering::Relaxed) > 0,
-        "something was served"
-    );
+    let served = counts.served();
+    assert!(served.iter().all(|count| *count > 0), "{served:?}");
     let (middle, end) = (halfway.expect("half of it was reached"), resident());
     if time >= Duration::from_secs(60) {
         assert!(

@@ -46,6 +46,14 @@ impl Order {
         }
     }
 
+    /// The opener ends the connection without waiting for the other side.
+    pub(super) fn opener_breaks_off(&self) -> bool {
+        match self.ending {
+            Ending::Clean => false,
+            Ending::Abort { opener, .. } | Ending::Drop { opener, .. } => opener,
+        }
+    }
+
     pub(super) fn bytes(&self) -> [u8; ORDER_LEN] {
         let (kind, after) = match self.ending {
             Ending::Clean => (0, 0),
