@@ -11,7 +11,7 @@ use tack_io::namespace::Namespace;
 use tack_io::{Clock, PacingTimer, TunNetwork, TunOptions, TunReceiver, TunSender};
 use tack_sim::link::{Bound, LinkRate};
 use tack_sim::packet::{Checksums, Head, Inner, Packet};
-use tack_sim::path::{Path, PathConfig};
+use tack_sim::path::{Path, PathConfig, PathCounters};
 use tack_wire::ip;
 
 use crate::stand_ins::{StandIns, segment_head};
@@ -31,6 +31,7 @@ pub(crate) struct Link {
     task: tokio::task::JoinHandle<()>,
     /// Packets that the forwarder took in, by direction.
     pub(crate) passed: Arc<Mutex<[u64; 2]>>,
+    counters: Arc<Mutex<[PathCounters; 2]>>,
 }
 
 impl Drop for Link {
@@ -74,6 +75,7 @@ impl Link {
         forward();
         near.enter().unwrap();
         let passed = Arc::<Mutex<[u64; 2]>>::default();
+        let counters = Arc::<Mutex<[PathCounters; 2]>>::default();
         let forwarder = Forwarder {
             devices: [near_device, far_device],
             paths: [
@@ -85,13 +87,20 @@ impl Link {
             clock: Clock::new(),
             timer: PacingTimer::new().unwrap(),
             passed: Arc::clone(&passed),
+            counters: Arc::clone(&counters),
         };
         Self {
             near,
             far,
             task: tokio::spawn(forwarder.run()),
             passed,
+            counters,
         }
+    }
+
+    /// What the two paths did so far to the packets that the rule let through, by direction.
+    pub(crate) fn counters(&self) -> [PathCounters; 2] {
+        *self.counters.lock().unwrap()
     }
 
     /// Runs `work` in the far namespace.
@@ -139,6 +148,7 @@ struct Forwarder {
     clock: Clock,
     timer: PacingTimer,
     passed: Arc<Mutex<[u64; 2]>>,
+    counters: Arc<Mutex<[PathCounters; 2]>>,
 }
 
 impl Forwarder {
@@ -185,6 +195,7 @@ impl Forwarder {
                     self.paths[direction].send(self.clock.now(), packet);
                 }
             }
+            self.counters.lock().unwrap()[direction] = self.paths[direction].counters();
         }
     }
 

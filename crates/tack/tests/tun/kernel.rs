@@ -1,6 +1,7 @@
 //! The kernel's TCP on the other side: bytes identical both ways, both streams ended.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
 use tack::{Config, Endpoint, Stream};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,15 +36,37 @@ async fn ends_well(stream: Stream) {
     finished.expect("the peer has everything");
 }
 
-async fn both_ways(endpoint: &Endpoint, config: &Config, len: u64) {
+/// Which of SACK, timestamps and window scaling are in use, as the kernel has it.
+fn in_use(theirs: &TcpStream) -> [bool; 3] {
+    let [own, peer] = [theirs.local_addr(), theirs.peer_addr()].map(|it| it.unwrap().port());
+    let (own, peer) = (format!(":{own}"), format!(":{peer}"));
+    let output = Command::new("ss")
+        .args(["-Htino", "sport", "=", &own, "and", "dport", "=", &peer])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("ESTAB"), "{own} {peer}: {shown}");
+    let mut uses = [false; 3];
+    for word in shown.split_whitespace() {
+        uses[0] |= word == "sack";
+        uses[1] |= word == "ts";
+        uses[2] |= word.starts_with("wscale:");
+    }
+    uses
+}
+
+/// Streams on connections that either side opens; `check` looks at each of them first.
+async fn both_ways(endpoint: &Endpoint, config: &Config, len: u64, check: impl Fn(&TcpStream)) {
     for (kernel, stack) in HOSTS {
         let (mut ours, mut theirs) = to_kernel(endpoint, kernel, config).await;
         assert_eq!(ours.peer_addr(), theirs.local_addr().unwrap());
         assert_eq!(ours.local_addr(), theirs.peer_addr().unwrap());
+        check(&theirs);
         exchange(&mut ours, &mut theirs, len).await;
         ends_well(ours).await;
         let (mut ours, mut theirs) = from_kernel(endpoint, stack, config).await;
         assert_eq!(ours.peer_addr(), theirs.local_addr().unwrap());
+        check(&theirs);
         exchange(&mut ours, &mut theirs, len).await;
         ends_well(ours).await;
     }
@@ -53,7 +76,7 @@ async fn both_ways(endpoint: &Endpoint, config: &Config, len: u64) {
 fn streams_with_the_kernel_are_right_both_ways() {
     isolated(|| async {
         let endpoint = host(options(0));
-        both_ways(&endpoint, &Config::default(), 4 << 20).await;
+        both_ways(&endpoint, &Config::default(), 4 << 20, |_| {}).await;
         let stats = endpoint.carrier_stats();
         assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
     });
@@ -65,7 +88,7 @@ fn streams_with_the_kernel_are_right_without_offload() {
         let mut plain = options(0);
         plain.offload = false;
         let endpoint = host(plain);
-        both_ways(&endpoint, &Config::default(), 1 << 20).await;
+        both_ways(&endpoint, &Config::default(), 1 << 20, |_| {}).await;
         let stats = endpoint.carrier_stats();
         assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
     });
@@ -88,20 +111,28 @@ fn the_kernel_gets_plain_tcp() {
 }
 
 /// What either side may do without: SACK, timestamps, window scaling, on ours or the kernel's, with
-/// small packets and large ones (in the ordinary form nothing, all, and all but SACK). Most of the
-/// time is waiting: the devices work at once, each in a namespace of its own.
+/// small packets and large ones (in the ordinary form nothing, all, and all but SACK). The kernel
+/// tells which of them are in use. Most of the time is waiting: the devices work at once, each in a
+/// namespace of its own.
 #[test]
 fn every_set_of_options_works() {
+    let no_ss = tack_skip::lacks(&["ss"]);
+    if let Some(why) = &no_ss {
+        tack_skip::skipped(format!(
+            "{why}: whether the settings took effect is not seen"
+        ));
+    }
+    let is_seen = no_ss.is_none();
     std::thread::scope(|scope| {
         for mtu in [1280, 1500, 9000] {
             for offload in [true, false] {
-                scope.spawn(move || isolated(move || every_set_of_options(mtu, offload)));
+                scope.spawn(move || isolated(move || every_set_of_options(mtu, offload, is_seen)));
             }
         }
     });
 }
 
-async fn every_set_of_options(mtu: u16, offload: bool) {
+async fn every_set_of_options(mtu: u16, offload: bool, is_seen: bool) {
     let mut device = options(0);
     device.mtu = mtu;
     device.offload = offload;
@@ -124,7 +155,14 @@ async fn every_set_of_options(mtu: u16, offload: bool) {
         sysctl("ipv4/tcp_sack", theirs[0]);
         sysctl("ipv4/tcp_timestamps", theirs[1]);
         sysctl("ipv4/tcp_window_scaling", theirs[2]);
-        both_ways(&endpoint, &config, 200_000).await;
+        let check = |theirs: &TcpStream| {
+            // The other side has them all on: in use is what both have.
+            let expected = [0, 1, 2].map(on);
+            if is_seen {
+                assert_eq!(in_use(theirs), expected, "MTU {mtu}, {theirs:?}");
+            }
+        };
+        both_ways(&endpoint, &config, 200_000, check).await;
     }
     let stats = endpoint.carrier_stats();
     assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
