@@ -242,8 +242,9 @@ fn stripped_from_syns_it_is_plain_tcp() {
     });
 }
 
-/// Both sides take note after a while: their segments do not carry it any more, and they acknowledge
-/// as plain TCP. From time to time a few segments probe the path: not during every part.
+/// Both sides take note after a while: their segments do not carry it any more, and they
+/// acknowledge as plain TCP. From time to time a few segments probe the path: not during every
+/// part.
 #[test]
 fn stripped_from_data_both_sides_do_without() {
     for server in [SERVER, SERVER_V6] {

@@ -1,6 +1,7 @@
 //! A soak: connections that begin, end and break at random, between the kernel's TCP and ours and
 //! between two of ours, half of them over IPv6, over a path whose faults change all the time. Each
-//! attempt to connect succeeds. In the end nothing is left: no connection, no memory, no descriptor.
+//! attempt to connect succeeds. In the end nothing is left: no connection, no memory and no
+//! descriptor.
 //!
 //! Half a second ordinarily, and 5 s with `TACK_LONG=1`. `TACK_SOAK=1800` runs half an hour; with
 //! `--nocapture` it shows memory, descriptors and connections each minute. The test runs in a

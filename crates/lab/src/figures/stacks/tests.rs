@@ -439,11 +439,14 @@ fn the_paths_of_the_pantheon_are_judged_together() {
         |differs: &dyn Fn(usize) -> f64, count| judged("paths with a queue", differs, count);
     let all = 18;
     assert_eq!(
-        judge(&|path| if path % 2 == 0 { 99e6 } else { 101e6 }, all),
+        judge(
+            &|path| if path.is_multiple_of(2) { 99e6 } else { 101e6 },
+            all
+        ),
         ["pass"]
     );
     assert_eq!(judge(&|path| 80e6 + path as f64 * 1e5, all), ["fail"]);
-    let scattered = |path: usize| if path % 2 == 0 { 60e6 } else { 130e6 };
+    let scattered = |path: usize| if path.is_multiple_of(2) { 60e6 } else { 130e6 };
     assert_eq!(judge(&scattered, all), ["inconclusive"]);
     assert!(judge(&|_| 100e6, 5).is_empty(), "too few paths");
     let policers: Vec<bool> = pantheon().map(|path| path.is_policer()).collect();
