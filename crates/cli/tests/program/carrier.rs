@@ -201,7 +201,7 @@ impl Tunnel {
         })
     }
 
-    /// `tack` with these words, behind a device of its own.
+    /// `tack` with these arguments. It opens a TUN device on this side of the network.
     fn here(&self, words: &str) -> Command {
         let mut command = self.network.tack(0);
         command.env("TACK_STATE_DIR", self.scratch.path().join("here"));

@@ -112,8 +112,8 @@ fn the_kernel_gets_plain_tcp() {
 
 /// What either side may do without: SACK, timestamps, window scaling, on ours or the kernel's, with
 /// small packets and large ones (in the ordinary form nothing, all, and all but SACK). The kernel
-/// tells which of them are in use. Most of the time is waiting: the devices work at once, each in a
-/// namespace of its own.
+/// tells which of them are in use. The test mostly waits, so all cases run at once, each in its own
+/// namespace.
 #[test]
 fn every_set_of_options_works() {
     let no_ss = tack_skip::lacks(&["ss"]);

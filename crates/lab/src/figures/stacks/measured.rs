@@ -136,7 +136,7 @@ impl Measured<'_> {
         seeds(self.depth).any(|seed| self.results.has(&cell.at(seed)))
     }
 
-    /// The paths that have claims of their own, and others on which something was run.
+    /// The paths about which claims are made one by one, then all others that have results.
     pub(super) fn routes(&self) -> Vec<Route> {
         let mut routes = ways::routes(self.depth);
         let others = ways::pantheon().filter(|other| {

@@ -50,9 +50,9 @@ fn lost_syn_acks_leave_again() {
     );
 }
 
-/// RFC 6298 §2, §5.5: the first round trip takes 100 ms, its variation counts as half of it, and so
-/// the timeout is 300 ms at least. It doubles each time. Without SACK there are no tail loss probes
-/// (RFC 8985 §7.3).
+/// RFC 6298 §2, §5.5: the first round trip takes 100 ms, and its variation is half of that. So the
+/// first timeout is at least 300 ms, and each later one is twice as long. A connection without SACK
+/// sends no tail loss probes (RFC 8985 §7.3).
 #[test]
 fn timeouts_back_off() {
     at_once(

@@ -60,8 +60,24 @@ fn the_window_closes_and_opens_with_the_application() {
 const WITHOUT: &str = "mss 1000,sackOK,TS";
 const WITH: &str = "mss 1000,sackOK,TS,wscale 3";
 
-/// The bytes that a window stands for are accepted up to the last one, and none behind it.
-async fn the_offered_window_is_accepted(player: &mut Player, next: u32) {
+/// After `script`, which ends with `next` acknowledged, the bytes that the window stands for are
+/// accepted up to the last one, and none behind it. On both, over IPv4 and over IPv6.
+fn the_offered_window_is_accepted(opening: Opening, script: &str, next: u32) {
+    for (family, who) in everywhere() {
+        let script = for_family(family, script);
+        isolated(move || async move {
+            let settings = Settings {
+                family,
+                ..Settings::default()
+            };
+            let mut player = Player::new(who, opening, settings).await;
+            player.run(&script).await;
+            fill_to_the_edge(&mut player, next).await;
+        });
+    }
+}
+
+async fn fill_to_the_edge(player: &mut Player, next: u32) {
     let edge = player.edge();
     let last = edge - 1000;
     player
@@ -91,27 +107,17 @@ async fn the_offered_window_is_accepted(player: &mut Player, next: u32) {
 #[test]
 fn a_peer_that_offers_no_scale_gets_none() {
     for (peers, own, most) in [(WITHOUT, "", 65_535), (WITH, ",wscale *", 6_291_456)] {
-        for (family, who) in everywhere() {
-            let script = format!(
-                "
-                < S 0:0(0) win 65535 <{peers}>
-                * > S. 0:0(0) ack 1 rcv_wnd 10000.. <mss 1460,sackOK,TS{own}>
-                < . 1:1(0) ack 1
-                event Connected
-                < P. 1:1001(1000) ack 1
-                * > . 1:1(0) ack 1001 rcv_wnd 10000..{most} <TS>
-                "
-            );
-            isolated(move || async move {
-                let settings = Settings {
-                    family,
-                    ..Settings::default()
-                };
-                let mut player = Player::new(who, Opening::Passive, settings).await;
-                player.run(&for_family(family, &script)).await;
-                the_offered_window_is_accepted(&mut player, 1001).await;
-            });
-        }
+        let script = format!(
+            "
+            < S 0:0(0) win 65535 <{peers}>
+            * > S. 0:0(0) ack 1 rcv_wnd 10000.. <mss 1460,sackOK,TS{own}>
+            < . 1:1(0) ack 1
+            event Connected
+            < P. 1:1001(1000) ack 1
+            * > . 1:1(0) ack 1001 rcv_wnd 10000..{most} <TS>
+            "
+        );
+        the_offered_window_is_accepted(Opening::Passive, &script, 1001);
     }
 }
 
@@ -119,25 +125,15 @@ fn a_peer_that_offers_no_scale_gets_none() {
 #[test]
 fn the_scale_is_used_where_both_offer_one() {
     for (peers, most) in [(WITHOUT, 65_535), (WITH, 6_291_456)] {
-        for (family, who) in everywhere() {
-            let script = format!(
-                "
-                * > SEW 0:0(0) rcv_wnd 10000.. <mss 1460,sackOK,TS,wscale *>
-                < S. 0:0(0) ack 1 win 65535 <{peers}>
-                * > . 1:1(0) ack 1 rcv_wnd 10000..{most} <TS>
-                event Connected
-                "
-            );
-            isolated(move || async move {
-                let settings = Settings {
-                    family,
-                    ..Settings::default()
-                };
-                let mut player = Player::new(who, Opening::Active, settings).await;
-                player.run(&for_family(family, &script)).await;
-                the_offered_window_is_accepted(&mut player, 1).await;
-            });
-        }
+        let script = format!(
+            "
+            * > SEW 0:0(0) rcv_wnd 10000.. <mss 1460,sackOK,TS,wscale *>
+            < S. 0:0(0) ack 1 win 65535 <{peers}>
+            * > . 1:1(0) ack 1 rcv_wnd 10000..{most} <TS>
+            event Connected
+            "
+        );
+        the_offered_window_is_accepted(Opening::Active, &script, 1);
     }
 }
 
