@@ -237,7 +237,7 @@ fn values(
         values.insert(format!("limited.{name}"), share);
     }
     match plan.stack {
-        Stack::Kernel(_) => {
+        Stack::Kernel(_) | Stack::KernelWithoutGso => {
             let Counters {
                 again,
                 out_of_order,
@@ -264,20 +264,24 @@ fn values(
 
 #[cfg(test)]
 mod tests {
-    use tack_lab::{Depth, Measure, REAL_TIME, Receiver};
+    use tack_lab::{Depth, Measure, Only, REAL_TIME, Receiver};
 
     use super::*;
 
     /// The shortest form of a run: the kernel's CUBIC over 802.11g, to either kind of receiver.
     #[test]
     fn the_kernels_tcp_is_measured_over_the_emulated_air() {
-        let plan = REAL_TIME[0].plan(&Depth::quick());
-        for receiver in [
-            Receiver::Offloaded,
-            Receiver::OffloadedSeldomRead,
-            Receiver::SeldomRead,
+        let plan = REAL_TIME[0].plan(&Depth {
+            only: vec![Only::G, Only::Pantheon],
+            ..Depth::quick()
+        });
+        for stack in [
+            Stack::Kernel(Receiver::Offloaded),
+            Stack::Kernel(Receiver::OffloadedSeldomRead),
+            Stack::Kernel(Receiver::SeldomRead),
+            Stack::KernelWithoutGso,
         ] {
-            let measure = Measure::RealTime(Stack::Kernel(receiver));
+            let measure = Measure::RealTime(stack);
             let mut points = plan.iter().filter(|point| point.measure() == measure);
             let mut point = points.next().unwrap().clone();
             point.cell = point.cell.set("warmup=0s").set("duration=1s");
@@ -291,7 +295,7 @@ mod tests {
                     tack_skip::skipped(why);
                     return;
                 }
-                Err(Trouble::Failed(why)) => panic!("{receiver:?}: {why}"),
+                Err(Trouble::Failed(why)) => panic!("{stack:?}: {why}"),
             };
             for name in [
                 "goodput_bps",
@@ -300,7 +304,7 @@ mod tests {
                 "air.ack",
                 "tcp.packets",
             ] {
-                assert!(values.get(name) > 0.0, "{receiver:?}: {name}: {values:?}");
+                assert!(values.get(name) > 0.0, "{stack:?}: {name}: {values:?}");
             }
             assert!(values.get("disordered") >= 0.0, "{values:?}");
         }

@@ -6,6 +6,9 @@
 pub enum Stack {
     /// The kernel's TCP, with a receiving host like this.
     Kernel(Receiver),
+    /// The kernel's TCP without generic segmentation offload at the sender (GSO): it hands segments
+    /// to the device one by one. Receives as [`Receiver::Offloaded`].
+    KernelWithoutGso,
     /// quinn, configured like this.
     Quinn(Tuning),
     /// This project's, with an endpoint that takes what arrives like this.
@@ -70,11 +73,12 @@ pub enum Tuning {
 }
 
 impl Stack {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Kernel(Receiver::Offloaded),
         Self::Kernel(Receiver::OffloadedSeldomRead),
         Self::Kernel(Receiver::Plain),
         Self::Kernel(Receiver::SeldomRead),
+        Self::KernelWithoutGso,
         Self::Quinn(Tuning::Wide),
         Self::Quinn(Tuning::AckFrequency),
         Self::Quinn(Tuning::RareAcks),
@@ -82,6 +86,15 @@ impl Stack {
         Self::Tack(Taking::Singly),
         Self::Tack(Taking::Batches),
     ];
+
+    /// The receiving host and program, where the kernel's TCP receives.
+    pub const fn receiver(self) -> Option<Receiver> {
+        match self {
+            Self::Kernel(receiver) => Some(receiver),
+            Self::KernelWithoutGso => Some(Receiver::Offloaded),
+            Self::Quinn(_) | Self::Tack(_) => None,
+        }
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -91,6 +104,7 @@ impl Stack {
             Self::Kernel(Receiver::SeldomRead) => {
                 "real-time kernel without receive offload, seldom read"
             }
+            Self::KernelWithoutGso => "real-time kernel without segmentation offload",
             Self::Quinn(Tuning::Wide) => "real-time quinn",
             Self::Quinn(Tuning::AckFrequency) => "real-time quinn with ack-frequency",
             Self::Quinn(Tuning::RareAcks) => "real-time quinn with rare acknowledgements",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use tack_lab::{Measure, Point, Stack};
+use tack_lab::{Measure, Point, Receiver, Stack};
 use tack_sim::Scenario;
 use tack_sim::scenario::Transport;
 
@@ -58,18 +58,15 @@ impl Plan {
 
     /// Whether frames that come together are one packet to the kernel.
     pub(super) fn has_receive_offload(&self) -> bool {
-        match self.stack {
-            Stack::Kernel(receiver) => receiver.has_offload(),
-            Stack::Quinn(_) | Stack::Tack(_) => true,
-        }
+        self.stack.receiver().is_none_or(Receiver::has_offload)
     }
 
     /// The program that moves the bytes.
     pub(super) fn program(&self) -> Result<PathBuf, Trouble> {
         match self.stack {
-            Stack::Kernel(receiver) => {
+            Stack::Kernel(_) | Stack::KernelWithoutGso => {
                 self.check_congestion_control()?;
-                if !receiver.reads_seldom() {
+                if !self.stack.receiver().is_some_and(Receiver::reads_seldom) {
                     let found = Command::new("iperf3").arg("-v").output();
                     found.map_err(|error| Trouble::Skipped(format!("no iperf3: {error}")))?;
                 }

@@ -108,19 +108,22 @@ pub(super) struct Pair<'a> {
 impl Pair<'_> {
     /// Moves bytes from the server to the station. Leaves the thread in a host's namespace.
     pub(super) fn download(&self, plan: &Plan, program: &Path) -> Result<Outcome, Trouble> {
+        let receiver = plan.stack.receiver();
+        if plan.stack == Stack::KernelWithoutGso {
+            enter(&self.server.namespace)?;
+            send_singly()?;
+        }
         for host in [self.server, self.station] {
             enter(&host.namespace)?;
             // Buffers that do not limit, as the others have.
-            let first = match plan.stack {
-                Stack::Kernel(receiver) if receiver.reads_seldom() => BUFFER,
+            let first = match receiver {
+                Some(receiver) if receiver.reads_seldom() => BUFFER,
                 _ => FIRST_BUFFER,
             };
             set("tcp_rmem", &format!("4096 {first} {BUFFER}"))?;
             set("tcp_wmem", &format!("4096 {FIRST_BUFFER} {BUFFER}"))?;
         }
-        if let Stack::Kernel(receiver) = plan.stack
-            && !receiver.has_offload()
-        {
+        if receiver.is_some_and(|receiver| !receiver.has_offload()) {
             // Each segment out of order is acknowledged, as RFC 5681 §4.2 has it, and not up to 44
             // of them at once. The thread is at the station.
             set("tcp_comp_sack_nr", "0")?;
@@ -131,7 +134,7 @@ impl Pair<'_> {
             Stack::Kernel(receiver) if receiver.reads_seldom() => {
                 seldom::download(self.server, self.station, plan).map(Outcome::of)
             }
-            Stack::Kernel(_) => self.iperf3(plan, program),
+            Stack::Kernel(_) | Stack::KernelWithoutGso => self.iperf3(plan, program),
             Stack::Quinn(tuning) => self.quinn(plan, program, tuning),
             Stack::Tack(taking) => self.tack(plan, program, taking),
         }
@@ -217,6 +220,19 @@ impl Pair<'_> {
 fn set(name: &str, value: &str) -> Result<(), Trouble> {
     std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value)
         .map_err(|error| Trouble::Failed(format!("{name}: {error}")))
+}
+
+/// Takes generic segmentation offload from the devices in this thread's namespace: the kernel's TCP
+/// hands them segments one by one.
+fn send_singly() -> Result<(), Trouble> {
+    let failed = |what: &dyn std::fmt::Display| Trouble::Failed(format!("ip link set: {what}"));
+    let mut command = Command::new("ip");
+    command.args(["link", "set", "dev", "eth0", "gso_max_segs", "1"]);
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(failed(&String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(Trouble::Skipped(format!("no ip (iproute2): {error}"))),
+    }
 }
 
 fn enter(namespace: &Namespace) -> Result<(), Trouble> {

@@ -8,8 +8,9 @@ use super::measured::{
     acks_by_rule_of_linux, acks_of_batches, acks_of_handled, either, goodput, value,
 };
 use super::ways::{
-    BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_BBR_SELDOM,
-    KERNEL_CUBIC, KERNEL_CUBIC_PLAIN, KERNEL_CUBIC_SELDOM, OURS_BBR, OURS_CUBIC, Route, routes,
+    BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_NO_GSO, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
+    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PLAIN, KERNEL_CUBIC_SELDOM,
+    OURS_BBR, OURS_CUBIC, Route, routes,
 };
 use crate::claim::Claim;
 
@@ -23,6 +24,8 @@ pub(super) struct Pair {
     pub(super) joined: [usize; 2],
     /// The kernel as it is, to a program that reads seldom.
     seldom: usize,
+    /// The kernel as it is, but without GSO at its sender.
+    pub(super) without_gso: usize,
 }
 
 pub(super) const PAIRS: [Pair; 2] = [
@@ -31,12 +34,14 @@ pub(super) const PAIRS: [Pair; 2] = [
         single: [OURS_BBR, KERNEL_BBR_PLAIN],
         joined: [BATCHES_BBR, KERNEL_BBR],
         seldom: KERNEL_BBR_SELDOM,
+        without_gso: KERNEL_BBR_NO_GSO,
     },
     Pair {
         name: "CUBIC",
         single: [OURS_CUBIC, KERNEL_CUBIC_PLAIN],
         joined: [BATCHES_CUBIC, KERNEL_CUBIC],
         seldom: KERNEL_CUBIC_SELDOM,
+        without_gso: KERNEL_CUBIC_NO_GSO,
     },
 ];
 
@@ -102,7 +107,7 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
 }
 
 /// This stack and the kernel, which is `what`, have the same goodput.
-fn same_goodput(
+pub(super) fn same_goodput(
     measured: &Measured<'_>,
     pair: &Pair,
     ways: [usize; 2],

@@ -139,7 +139,7 @@ impl Measured<'_> {
     /// The paths about which claims are made one by one, then all others that have results.
     pub(super) fn routes(&self) -> Vec<Route> {
         let mut routes = ways::routes(self.depth);
-        let others = ways::pantheon().filter(|other| {
+        let others = ways::pantheon().chain(ways::settled()).filter(|other| {
             let is_new = routes.iter().all(|route| route.name != other.name);
             is_new && other.ways().any(|way| self.was_tried(*other, way))
         });

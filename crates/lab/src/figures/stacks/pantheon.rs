@@ -5,10 +5,11 @@ use std::ops::RangeInclusive;
 
 use tack_stats::Estimate;
 
-use super::legacy::{ACKS, GOODPUT, PAIRS};
+use super::legacy::{ACKS, GOODPUT, PAIRS, same_goodput};
 use super::measured::{Measured, Stated, acks, goodput};
 use super::ways::{
     KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, pantheon,
+    settled,
 };
 use crate::claim::Claim;
 use crate::measure::Values;
@@ -24,6 +25,16 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
             claims.extend([queues.same_goodput(), queues.same_acks()]);
             claims.push(Compared::new(measured, ways, true).no_slower(GOODPUT));
         }
+        // BBR has two of these alone.
+        for route in settled().filter(|route| pair.joined.iter().all(|way| route.has(*way))) {
+            let claim = same_goodput(measured, pair, pair.joined, "as it is", route);
+            claims.push(measured.state(&[route], &pair.joined, claim));
+        }
+        let policers = |ways| Compared::new(measured, ways, true);
+        let [ours, kernel] = pair.joined;
+        claims.push(policers([ours, kernel]).same_goodput());
+        claims.push(policers([ours, pair.without_gso]).same_goodput());
+        claims.push(policers([pair.without_gso, kernel]).faster(GOODPUT));
     }
     for ways in [
         [TACK, KERNEL_BBR],
@@ -40,8 +51,9 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
 }
 
 /// Two ways on the paths where both were run: on policers, which drop the second of two packets
-/// that come together, or on those with a queue. A kernel that sends several packets at once and a
-/// sender that spaces them are alike on the latter alone.
+/// that come together, or on those with a queue. A kernel that sends several packets at once (GSO)
+/// and a sender that spaces them are alike on the latter alone: beside policers the kernel without
+/// GSO says how much of the difference that is.
 struct Compared<'a> {
     is_policer: bool,
     measured: &'a Measured<'a>,
@@ -112,6 +124,12 @@ impl<'a> Compared<'a> {
     fn same_acks(&self) -> Stated {
         let words = format!("as many acknowledgements for each data packet, to {ACKS} %");
         self.claim(&words, acks, -ACKS..=ACKS)
+    }
+
+    /// By at least so many percent.
+    fn faster(&self, least: f64) -> Stated {
+        let words = format!("at least {least} % more goodput");
+        self.claim(&words, goodput, least..=f64::INFINITY)
     }
 
     /// By at most so many percent.

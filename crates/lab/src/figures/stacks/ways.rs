@@ -37,7 +37,7 @@ const fn quinn(name: &'static str, tuning: Tuning, congestion: &'static str) -> 
 impl Way {
     /// Whether the receiving kernel's TCP counts what it gets.
     pub(super) const fn is_kernel(&self) -> bool {
-        matches!(self.stack, Stack::Kernel(_))
+        self.stack.receiver().is_some()
     }
 
     /// Whether this stack takes what one system call delivers together.
@@ -54,9 +54,10 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
     way(name, Stack::Tack(Taking::Singly), congestion, "tack")
 }
 
-/// What every path has; what [`ONLY_N`] begins is measured over 802.11n only. Ways that a claim
-/// compares stand, and run, beside each other.
-pub(super) const WAYS: [Way; 19] = [
+/// What every path has; what [`ONLY_N`] begins is measured over 802.11n only, what
+/// [`ONLY_POLICERS`] begins on policers. Ways that a claim compares stand, and run, beside each
+/// other.
+pub(super) const WAYS: [Way; 21] = [
     kernel(
         "kernel CUBIC, read seldom",
         Receiver::OffloadedSeldomRead,
@@ -92,6 +93,18 @@ pub(super) const WAYS: [Way; 19] = [
     quinn("quinn CUBIC, default windows", Tuning::Defaults, "cubic"),
     quinn("quinn CUBIC, an ACK every 20 ms", Tuning::RareAcks, "cubic"),
     tack("TCP-TACK (CUBIC)", "cubic"),
+    way(
+        "kernel CUBIC, no GSO",
+        Stack::KernelWithoutGso,
+        "cubic",
+        "delayed:2",
+    ),
+    way(
+        "kernel BBR, no GSO",
+        Stack::KernelWithoutGso,
+        "bbr",
+        "delayed:2",
+    ),
 ];
 pub(super) const KERNEL_CUBIC_SELDOM: usize = 0;
 pub(super) const KERNEL_CUBIC: usize = 1;
@@ -112,9 +125,14 @@ pub(super) const QUINN_FEWER_BBR: usize = 15;
 pub(super) const QUINN_DEFAULT: usize = 16;
 pub(super) const QUINN_RARE: usize = 17;
 pub(super) const TACK_CUBIC: usize = 18;
+pub(super) const KERNEL_CUBIC_NO_GSO: usize = 19;
+pub(super) const KERNEL_BBR_NO_GSO: usize = 20;
 
 /// The first of the ways that only 802.11n has.
 const ONLY_N: usize = QUINN_DEFAULT;
+
+/// The first of the ways that only policers have.
+const ONLY_POLICERS: usize = KERNEL_CUBIC_NO_GSO;
 
 /// The ways that claims about QUIC need; the last three are measured over 802.11n only.
 const QUIC: [usize; 9] = [
@@ -139,6 +157,8 @@ fn needed(part: Only, route: Route) -> &'static [usize] {
             KERNEL_BBR_SELDOM,
             KERNEL_BBR,
             BATCHES_BBR,
+            KERNEL_CUBIC_NO_GSO,
+            KERNEL_BBR_NO_GSO,
         ],
         Only::NoGro => &[KERNEL_CUBIC_PLAIN, OURS_CUBIC, KERNEL_BBR_PLAIN, OURS_BBR],
         Only::Reads => &[KERNEL_BBR_PLAIN, KERNEL_BBR_READ],
@@ -155,13 +175,18 @@ pub(super) fn is_wanted(depth: &Depth, route: Route, way: usize) -> bool {
     let is_named = claims
         .clone()
         .any(|part| needed(*part, route).contains(&way));
+    let is_whole = claims.next().is_none();
     // What explains a claim about one path is not run where there is none.
     let is_reason = [KERNEL_CUBIC_SELDOM, KERNEL_BBR_SELDOM].contains(&way);
+    // What has settled is compared with the kernel alone.
+    if route.seconds.is_some() && !is_whole && !depth.only.contains(&Only::Gro) {
+        return false;
+    }
     let has_claims = || routes(depth).iter().any(|own| own.name == route.name);
     if is_reason && !has_claims() {
         return false;
     }
-    depth.has(route.part()) && (claims.next().is_none() || is_named)
+    depth.has(route.part()) && (is_whole || is_named)
 }
 
 /// A path, and whether it has a radio.
@@ -170,6 +195,8 @@ pub(super) struct Route {
     pub(super) name: &'static str,
     pub(super) is_wireless: bool,
     settings: &'static [&'static str],
+    /// What [`cell`] leaves out and measures, where that differs from the other paths.
+    seconds: Option<[&'static str; 2]>,
 }
 
 const fn radio(name: &'static str, settings: &'static [&'static str]) -> Route {
@@ -177,6 +204,7 @@ const fn radio(name: &'static str, settings: &'static [&'static str]) -> Route {
         name,
         is_wireless: true,
         settings,
+        seconds: None,
     }
 }
 
@@ -204,12 +232,22 @@ impl Route {
         }
     }
 
+    /// Whether a way is measured on it.
+    pub(super) fn has(&self, way: usize) -> bool {
+        self.ways().any(|own| own == way)
+    }
+
     /// The ways that are measured on it, by their place in [`WAYS`].
-    pub(super) fn ways(&self) -> std::ops::Range<usize> {
-        match self.name == N.name {
-            true => 0..WAYS.len(),
-            false => 0..ONLY_N,
-        }
+    pub(super) fn ways(&self) -> impl Iterator<Item = usize> + use<> {
+        let (is_n, is_policer) = (self.name == N.name, self.is_policer());
+        let is_settled = self.seconds.is_some();
+        (0..WAYS.len()).filter(move |way| match *way {
+            KERNEL_BBR | BATCHES_BBR => true,
+            _ if is_settled => false,
+            ONLY_POLICERS.. => is_policer,
+            ONLY_N.. => is_n,
+            _ => true,
+        })
     }
 }
 
@@ -222,6 +260,24 @@ pub(super) fn pantheon() -> impl Iterator<Item = Route> {
         name,
         is_wireless: false,
         settings,
+        seconds: None,
+    })
+}
+
+/// The paths whose acknowledgements come in bunches, once BBR has settled: it takes half a minute
+/// there, with round trips of a second in which few samples of the rate come.
+pub(super) fn settled() -> impl Iterator<Item = Route> {
+    const NAMES: [&str; 2] = [
+        "ACKs delivered each 100 ms, from 40 s on",
+        "ACKs delivered each 200 ms, from 40 s on",
+    ];
+    NAMES.into_iter().flat_map(|name| {
+        let same = move |path: &Route| name.starts_with(path.name);
+        pantheon().filter(same).map(move |path| Route {
+            name,
+            seconds: Some(["warmup=40s", "duration=70s"]),
+            ..path
+        })
     })
 }
 
@@ -238,7 +294,11 @@ pub(super) fn routes(depth: &Depth) -> Vec<Route> {
 /// The paths on which something is run.
 pub(super) fn planned(depth: &Depth) -> Vec<Route> {
     match depth.only.contains(&Only::Pantheon) {
-        true => RADIOS.into_iter().chain(pantheon()).collect(),
+        true => RADIOS
+            .into_iter()
+            .chain(pantheon())
+            .chain(settled())
+            .collect(),
         false => routes(depth),
     }
 }
@@ -254,6 +314,7 @@ pub(super) fn cell(depth: &Depth, route: Route, way: usize) -> Cell {
     // its round-trip time every 10 s or a little more (PROBE_RTT), which costs 3 % of the goodput
     // of ten seconds: from 5 s to 15 s each run has that once, to 25 s twice.
     let seconds = depth.pick(["warmup=5s", "duration=15s"], ["warmup=5s", "duration=25s"]);
+    let seconds = route.seconds.unwrap_or(seconds);
     let mut cell = Cell::new(source)
         .set(seconds[0])
         .set(seconds[1])
