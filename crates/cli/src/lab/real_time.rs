@@ -202,6 +202,7 @@ fn values(
     let data = (later.down.data - earlier.down.data) as f64;
     let arrived = (later.down.delivered - earlier.down.delivered) as f64;
     let acks = (later.up.acks - earlier.up.acks) as f64;
+    let back = (later.up.delivered_bytes - earlier.up.delivered_bytes) as f64;
     let widening = (later.up.acks_widening - earlier.up.acks_widening) as f64;
     let air = later.air.since(&earlier.air).shares();
     let mut values = Values::default();
@@ -216,6 +217,11 @@ fn values(
         ("arrived", arrived),
         ("acks", acks),
         ("seconds", seconds),
+        ("back.bytes_per_s", back / seconds),
+        (
+            "back.bytes_per_packet",
+            back / (later.up.delivered - earlier.up.delivered) as f64,
+        ),
         ("sender.rtt_ms", outcome.rtt * 1e3),
         ("sender.window_bps", outcome.window_rate),
         ("sender.blocked", outcome.blocked),

@@ -33,6 +33,10 @@ pub(super) mod value {
     pub(in super::super) const TCP_WIDENING: &str = "tcp.widening";
     /// For each datagram that this stack's receiver got: the system calls that delivered them.
     pub(in super::super) const BATCHES: &str = "batches";
+    /// What the path delivered to the sender: bytes a second, and bytes for each packet, with the
+    /// headers of IP.
+    pub(in super::super) const BACK: &str = "back.bytes_per_s";
+    pub(in super::super) const BACK_SIZE: &str = "back.bytes_per_packet";
     /// The sender's smoothed round-trip time, milliseconds; its congestion window over that, bits a
     /// second; what it sent again, as a share of what it sent; how often flow control stopped it.
     pub(in super::super) const RTT: &str = "sender.rtt_ms";

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use tack_stats::Estimate;
 
-use super::legacy::{ACKS, GOODPUT, PAIRS, same_goodput};
-use super::measured::{Measured, Stated, acks, goodput};
+use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, same_goodput};
+use super::measured::{Measured, Stated, acks, goodput, value};
 use super::ways::{
     KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, pantheon,
     settled,
@@ -27,7 +27,7 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         }
         // BBR has two of these alone.
         for route in settled().filter(|route| pair.joined.iter().all(|way| route.has(*way))) {
-            let claim = same_goodput(measured, pair, pair.joined, "as it is", route);
+            let claim = once_settled(measured, pair, route);
             claims.push(measured.state(&[route], &pair.joined, claim));
         }
         let policers = |ways| Compared::new(measured, ways, true);
@@ -48,6 +48,29 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         }
     }
     claims
+}
+
+/// The goodput of BBR where acknowledgements come in bunches, once it has settled. What is delivered
+/// at once has a size: where acknowledgements fill that, longer ones are fewer, and so is what they
+/// let go.
+fn once_settled(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
+    let ways = pair.joined;
+    let back = measured.change(route, ways, |values| values.get(value::BACK));
+    let of = |way, name| measured.get(route, way, name);
+    let full = measured.judged(&[route], &ways, back.is_within(-GOODPUT..=GOODPUT));
+    same_goodput(measured, pair, ways, "as it is", route).or(
+        format!(
+            "Acknowledgements fill the way back: it delivers {} against {} bytes a second ({back} %, at most {GOODPUT}), in packets of {} against {} \
+                bytes, as UDP makes them longer, and {} against {} of them for each data packet.",
+            of(ways[0], value::BACK),
+            of(ways[1], value::BACK),
+            of(ways[0], value::BACK_SIZE),
+            of(ways[1], value::BACK_SIZE),
+            of(ways[0], value::ACKS),
+            of(ways[1], value::ACKS),
+        ),
+        full,
+    )
 }
 
 /// Two ways on the paths where both were run: on policers, which drop the second of two packets

@@ -5,6 +5,7 @@ use super::ways::{
     AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
     KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_SELDOM, N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC,
     QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell, pantheon, routes, seeds,
+    settled,
 };
 use super::{FIGURE, plan, reduce};
 use crate::Verdict;
@@ -64,7 +65,11 @@ fn results_of(ways: &[(usize, &[(&str, f64)])]) -> Results {
 
 /// The verdicts on claims whose words have all of these in them.
 fn verdicts(results: &Results, words: &[&str]) -> Vec<&'static str> {
-    let claims = reduce(&Depth::quick(), results).claims;
+    verdicts_at(&Depth::quick(), results, words)
+}
+
+fn verdicts_at(depth: &Depth, results: &Results, words: &[&str]) -> Vec<&'static str> {
+    let claims = reduce(depth, results).claims;
     let verdicts: Vec<_> = claims
         .iter()
         .filter(|claim| words.iter().all(|words| claim.words.contains(words)))
@@ -461,4 +466,27 @@ fn the_paths_of_the_pantheon_are_judged_together() {
     // No slower; not the same; not the same as without GSO.
     assert_eq!(judged("policers", &fast, all), ["pass", "fail", "fail"]);
     assert_eq!(judged("policers", &|_| 90e6, all), ["fail"; 3]);
+}
+
+#[test]
+fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 1);
+    let verdict = |goodput: f64, back: f64| {
+        let mut results = Results::default();
+        for point in plan(&depth) {
+            results.insert(&point, alike());
+        }
+        for path in settled() {
+            for (way, goodput, back) in [(BATCHES_BBR, goodput, back), (KERNEL_BBR, 6e6, 15e3)] {
+                let mut values = alike();
+                values.insert(value::GOODPUT, goodput);
+                values.insert(value::BACK, back);
+                results.insert(&cell(&depth, path, way).at(1), values);
+            }
+        }
+        verdicts_at(&depth, &results, &["from 40 s on"])
+    };
+    assert_eq!(verdict(6e6, 9e3), ["pass"; 2]);
+    assert_eq!(verdict(5e6, 15e3), ["deviation"; 2]);
+    assert_eq!(verdict(5e6, 12e3), ["fail"; 2]);
 }
