@@ -3,9 +3,9 @@
 use super::measured::value;
 use super::ways::{
     AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
-    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_SELDOM, N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC,
-    QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell, pantheon, routes, seeds,
-    settled,
+    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_SELDOM, N, OURS_BBR,
+    OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell,
+    pantheon, routes, seeds, settled,
 };
 use super::{FIGURE, plan, reduce};
 use crate::Verdict;
@@ -465,12 +465,31 @@ fn the_paths_of_the_pantheon_are_judged_together() {
     assert_eq!(judge(&fast, all), ["pass"], "policers are apart");
     // No slower; not the same; not the same as without GSO.
     assert_eq!(judged("policers", &fast, all), ["pass", "fail", "fail"]);
+    for (no_gso, of_kernel) in [(180e6, "deviation"), (120e6, "fail")] {
+        let mut results = Results::default();
+        for point in &plan {
+            results.insert(point, alike());
+        }
+        for path in pantheon().filter(super::ways::Route::is_policer) {
+            for (way, goodput) in [(BATCHES_CUBIC, 190e6), (KERNEL_CUBIC_NO_GSO, no_gso)] {
+                let mut values = alike();
+                values.insert(value::GOODPUT, goodput);
+                results.insert(&cell(&depth, path, way).at(1), values);
+            }
+        }
+        let words = [
+            "policers",
+            "tack CUBIC delayed:2, batches beside kernel CUBIC:",
+        ];
+        let verdicts = verdicts_at(&depth, &results, &words);
+        assert_eq!(verdicts, ["pass", of_kernel], "{no_gso}");
+    }
     assert_eq!(judged("policers", &|_| 90e6, all), ["fail"; 3]);
 }
 
 #[test]
 fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
-    let depth = part(&[Only::Gro, Only::Pantheon], 1);
+    let depth = part(&[Only::Gro, Only::Pantheon], 2);
     let verdict = |goodput: f64, back: f64| {
         let mut results = Results::default();
         for point in plan(&depth) {
@@ -481,7 +500,9 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
                 let mut values = alike();
                 values.insert(value::GOODPUT, goodput);
                 values.insert(value::BACK, back);
-                results.insert(&cell(&depth, path, way).at(1), values);
+                for seed in 1..=2 {
+                    results.insert(&cell(&depth, path, way).at(seed), values.clone());
+                }
             }
         }
         verdicts_at(&depth, &results, &["from 40 s on"])
