@@ -24,6 +24,7 @@ mod mtu;
 mod optimistic_receivers;
 mod options;
 mod pacing;
+mod partly_stripped;
 mod path_errors;
 mod plugged;
 mod random_operations;

@@ -40,6 +40,9 @@ pub(crate) struct ArrivalRate {
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalMeter {
     bytes: u64,
+    /// Bytes of new data whose departure is unknown, since the last segment whose departure is
+    /// known.
+    undated: u64,
     last: Option<Instant>,
     /// The newest departure among what arrived, microseconds on the sender's clock.
     departure: u32,
@@ -53,12 +56,19 @@ impl ArrivalMeter {
     /// sender's clock.
     #[inline]
     pub(crate) fn on_data(&mut self, arrived: Instant, departure: u32, bytes: u64) {
-        self.bytes += bytes;
+        self.bytes += bytes + core::mem::take(&mut self.undated);
         // Reordered segments left earlier: only the newest counts.
         if self.last.is_none() || (departure.wrapping_sub(self.departure) as i32) > 0 {
             self.departure = departure;
         }
         self.last = Some(arrived);
+    }
+
+    /// `bytes` of new data arrived of which it is not known when they left. They count with the
+    /// next segment of which it is.
+    #[inline]
+    pub(crate) fn on_undated(&mut self, bytes: u64) {
+        self.undated += bytes;
     }
 
     /// An acknowledgement leaves: the rate over the last `span` and the last intervals, where so
@@ -157,6 +167,30 @@ mod tests {
             meter.on_report(Duration::from_millis(10));
         }
         assert!(meter.marks.len() <= MARKS as usize + INTERVALS + 1);
+    }
+
+    /// A path takes the stamp off each second segment, and off all segments for a while.
+    #[test]
+    fn segments_without_a_departure_count() {
+        let mut meter = ArrivalMeter::default();
+        let mut rates = Vec::new();
+        for ms in 0..1_000_u64 {
+            let at = Instant::from_millis(ms);
+            if ms % 2 == 0 || (500..600).contains(&ms) {
+                meter.on_undated(1_000);
+            } else {
+                meter.on_data(at, ms as u32 * 1_000, 1_000);
+            }
+            if ms % 10 == 9 {
+                let rate = meter.on_report(Duration::from_millis(50));
+                rates.extend(rate.filter(|_| ms > 200));
+            }
+        }
+        assert!(rates.len() > 60);
+        for rate in rates {
+            let rates = [rate.arrived, rate.sustained].map(Rate::bytes_per_sec);
+            assert_eq!(rates, [1_000_000; 2]);
+        }
     }
 
     /// The fastest rate said to be sustained, of segments of 1,000 bytes that left and arrived at

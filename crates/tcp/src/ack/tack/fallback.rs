@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use tack_base::StreamOffset;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::tack::DataStamp;
 
 use super::TackPolicy;
@@ -11,6 +11,7 @@ use super::arrival_rate::ArrivalMeter;
 use super::blocks::Blocks;
 use super::gaps::Arrival;
 use super::one_way::OneWayDelays;
+use super::path::Return;
 use crate::ack::delayed::DelayedAck;
 use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, SegmentOrder};
 
@@ -34,6 +35,25 @@ impl TackPolicy {
         )
     }
 
+    /// A segment came without a stamp.
+    pub(super) fn count_undated(&mut self, arrival: &DataArrival) {
+        if arrival.order != SegmentOrder::Duplicate {
+            self.meter.on_undated(arrival.len);
+        }
+    }
+
+    /// What arrived last has no number, so no report can leave. Where the path takes stamps off
+    /// some segments only, the next one with a stamp is worth half an interval: until then, if that
+    /// is later than `now`.
+    pub(super) fn number_awaited_until(&self, now: Instant) -> Option<Instant> {
+        if self.unnumbered_to == StreamOffset::SYN || !self.absence.is_usual() {
+            return None;
+        }
+        let wait = self.schedule.time_period().min(self.schedule.params.timer) / 2;
+        let until = self.unnumbered_since + wait;
+        (until > now).then_some(until)
+    }
+
     /// Time over which a run shows what the path does.
     pub(super) fn span(&self) -> Duration {
         self.schedule.rtt_min().min(LONGEST_SPAN)
@@ -44,7 +64,7 @@ impl TackPolicy {
         let mut fallback = DelayedAck::new(2, self.schedule.params.timer);
         let _ = fallback.on_data(arrival);
         self.fallback = Some(fallback);
-        self.run.end();
+        self.again = Return::default();
         self.loss_due = false;
         // There will be no report for it to wait for.
         AckDecision::Now(AckReason::Event)
@@ -59,18 +79,20 @@ impl TackPolicy {
         highest: StreamOffset,
     ) -> AckDecision {
         if let Some(stamp) = arrival.stamp {
-            if self.run.is_empty() {
+            if self.again.is_empty() {
                 self.gaps.restart(stamp.number, highest);
                 self.delays = OneWayDelays::new(self.schedule.params.timing);
                 self.meter = ArrivalMeter::default();
             }
             self.take_stamp(arrival, stamp);
-            if self.run.add(arrival.arrived, self.span()) {
+            if self.again.on_option(arrival.arrived, self.span()) {
                 self.resume(arrival);
                 return AckDecision::Now(AckReason::Event);
             }
         } else {
-            self.run.end();
+            self.again.on_bare();
+            self.absence.on_bare(arrival.arrived, self.span());
+            self.count_undated(arrival);
         }
         match &mut self.fallback {
             Some(fallback) => fallback.on_data(arrival),
@@ -81,7 +103,7 @@ impl TackPolicy {
     /// Reports from here on.
     pub(super) fn resume(&mut self, arrival: &DataArrival) {
         self.fallback = None;
-        self.run.end();
+        self.absence.try_again();
         self.unnumbered_to = StreamOffset::SYN;
         self.schedule.restart(arrival);
         self.window_closing = false;

@@ -10,12 +10,18 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::path::Run;
+use super::path::{Absence, Run};
 use crate::ack::feedback::ReadContext;
 use crate::send::packet_number::PacketNumber;
 
 /// Reports that should have come along with data before their absence counts.
 const MISSING_REPORTS: u64 = 4;
+/// Where only data acknowledges, so many reports are missing in a round trip, at most: as many as a
+/// receiver sends in RTTmin by default.
+const MISSING_IN_ROUND_TRIP: u32 = 4;
+/// Of so many acknowledgements in a trial one must be a report: with fewer of them TACK is of no
+/// use.
+const TRIAL_SHARE: u32 = 8;
 /// Longest pause of this host that may hold reports up. What the peer says about its clock counts
 /// no longer than this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -42,12 +48,14 @@ const TRIAL_ACKS: u32 = 12;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hearing {
     mode: Mode,
-    /// Acknowledgements without a report in a row; within a trial, reports.
-    run: Run,
-    /// When the first of them that carries data with a stamp left, on the peer's clock.
-    run_left: Option<u32>,
-    /// Bytes acknowledged since the last report.
+    /// Acknowledgements without a report, while reports are expected.
+    absence: Absence,
+    /// When the first of them in a row that carries data with a stamp left, on the peer's clock.
+    row_left: Option<u32>,
+    /// Bytes acknowledged since the last acknowledgement that counted, whether it was a report or
+    /// not, and when that arrived.
     unreported: u64,
+    counted_at: Option<Instant>,
     /// How long the next time without stamps lasts.
     wait: Duration,
 }
@@ -91,8 +99,10 @@ enum Mode {
         round_trip: Duration,
         /// Acknowledgements since then, as far as they count.
         heard: u32,
-        /// Those without a report in a row since the receiver reported what left in the trial.
-        bare: Option<Run>,
+        /// Reports.
+        reports: Run,
+        /// Acknowledgements since the receiver reported what left in the trial.
+        answered: Option<u32>,
     },
 }
 
@@ -101,9 +111,10 @@ impl Hearing {
     pub(super) fn new() -> Self {
         Self {
             mode: Mode::Reports,
-            run: Run::default(),
-            run_left: None,
+            absence: Absence::new(),
+            row_left: None,
             unreported: 0,
+            counted_at: None,
             wait: FIRST_WAIT,
         }
     }
@@ -133,7 +144,6 @@ impl Hearing {
                     first: context.log.next_number(),
                     since: None,
                 };
-                self.run.end();
             }
             Mode::Probe { .. } => self.end_probe(context, rtt_min, false),
             Mode::Trial {
@@ -176,18 +186,22 @@ impl Hearing {
             progress: false,
         };
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
-        self.run.end();
+        self.row_left = None;
         self.unreported = 0;
     }
 
     /// A report came through; the largest number that its sender received is `largest`.
     pub(super) fn on_report(&mut self, context: &ReadContext<'_>, largest: Option<PacketNumber>) {
-        self.unreported = 0;
         match &mut self.mode {
-            Mode::Reports => self.run.end(),
+            Mode::Reports => {
+                self.unreported = 0;
+                self.counted_at = Some(context.arrived);
+                self.row_left = None;
+                self.absence.on_option();
+            }
             Mode::Probe { first, .. } if largest >= Some(*first) => {
                 let first = *first;
-                self.begin_trial(context, first, Some(Run::default()));
+                self.begin_trial(context, first, Some(1));
             }
             Mode::Plain {
                 probed: Some(first),
@@ -198,31 +212,46 @@ impl Hearing {
             Mode::Plain { progress, .. } => *progress |= context.ack > context.snd_una,
             Mode::Probe { .. } => {}
             Mode::Trial {
-                first, heard, bare, ..
+                first,
+                heard,
+                reports,
+                answered,
+                ..
             } => {
                 *heard += 1;
-                if largest >= Some(*first) {
-                    *bare = Some(Run::default());
+                if let Some(answered) = answered {
+                    *answered += 1;
+                } else if largest >= Some(*first) {
+                    *answered = Some(1);
                 }
-                if self.run.add(context.arrived, context.smoothed_rtt) {
+                self.absence.on_option();
+                let enough = reports.add(context.arrived, context.smoothed_rtt);
+                let all = answered.unwrap_or(0);
+                if enough && all <= TRIAL_SHARE * reports.count() {
                     self.mode = Mode::Reports;
-                    self.run.end();
                 }
             }
         }
     }
 
     /// The first report of a trial came.
-    fn begin_trial(&mut self, context: &ReadContext<'_>, first: PacketNumber, bare: Option<Run>) {
+    fn begin_trial(
+        &mut self,
+        context: &ReadContext<'_>,
+        first: PacketNumber,
+        answered: Option<u32>,
+    ) {
+        self.absence.try_again();
+        let mut reports = Run::default();
+        reports.add(context.arrived, context.smoothed_rtt);
         self.mode = Mode::Trial {
             first,
             since: context.arrived,
             round_trip: context.smoothed_rtt,
             heard: 1,
-            bare,
+            reports,
+            answered,
         };
-        self.run.end();
-        self.run.add(context.arrived, context.smoothed_rtt);
     }
 
     /// An acknowledgement came without a report. A report is due after `due` bytes, but where
@@ -244,22 +273,28 @@ impl Hearing {
             Mode::Reports => {
                 let acked = context.ack.saturating_since(context.snd_una);
                 self.unreported += acked;
+                let span = context.smoothed_rtt.max(round_trip);
                 // What acknowledges no more than the segment before it may have left together with
                 // that: a report may follow both.
-                let missing = alone || acked > 0 && self.unreported > MISSING_REPORTS * due;
-                let span = context.smoothed_rtt.max(round_trip);
-                if missing && self.add_to_run(context.arrived, carrier, span) {
+                let missing = alone
+                    || acked > 0
+                        && self.unreported > MISSING_REPORTS * due
+                        && self
+                            .counted_at
+                            .is_none_or(|at| context.arrived >= at + span / MISSING_IN_ROUND_TRIP);
+                if missing && self.is_row_over(context.arrived, carrier, span) {
                     self.fall_back(context, None);
                 }
             }
-            Mode::Trial { heard, bare, .. } if alone => {
+            Mode::Trial {
+                heard, answered, ..
+            } if alone => {
                 *heard += 1;
-                self.run.end();
-                let enough = bare
-                    .as_mut()
-                    .is_some_and(|bare| bare.add(context.arrived, Duration::ZERO));
-                if enough {
-                    self.fall_back(context, None);
+                if let Some(answered) = answered {
+                    *answered += 1;
+                    if self.absence.on_bare(context.arrived, Duration::ZERO) {
+                        self.fall_back(context, None);
+                    }
                 }
             }
             Mode::Probe { .. }
@@ -272,22 +307,21 @@ impl Hearing {
         }
     }
 
-    /// Counts an acknowledgement without a report. Returns whether enough of them came within at
-    /// least `span`. A host that pauses in the middle of a burst reads the rest of it late, and so
-    /// the report that follows. So segments with stamps must also have left that far apart, unless
-    /// they arrived much further apart: a peer's clock may be wrong.
-    fn add_to_run(&mut self, arrived: Instant, carrier: Carrier, span: Duration) -> bool {
-        if self.run.is_empty() {
-            self.run_left = None;
-        }
-        let enough = self.run.add(arrived, span);
+    /// Counts an acknowledgement without a report. Returns whether so many came in a row, in at
+    /// least `span`, that none come any more. A host that pauses in the middle of a burst reads the
+    /// rest of it late, and so the report that follows. So segments with stamps must also have left
+    /// that far apart, unless they arrived much further apart: a peer's clock may be wrong.
+    fn is_row_over(&mut self, arrived: Instant, carrier: Carrier, span: Duration) -> bool {
+        self.unreported = 0;
+        self.counted_at = Some(arrived);
+        let is_over = self.absence.on_bare(arrived, span);
         let Carrier::Data { left: Some(left) } = carrier else {
-            return enough;
+            return is_over;
         };
-        let since = left.wrapping_sub(*self.run_left.get_or_insert(left)) as i32;
+        let since = left.wrapping_sub(*self.row_left.get_or_insert(left)) as i32;
         let left_apart =
             u32::try_from(since).is_ok_and(|us| Duration::from_micros(us.into()) >= span);
-        enough && (left_apart || self.run.age(arrived) >= span + LONGEST_PAUSE)
+        is_over && (left_apart || self.absence.age(arrived) >= span + LONGEST_PAUSE)
     }
 
     /// A report came that was refused, as each is of a receiver whose numbers are not ours since

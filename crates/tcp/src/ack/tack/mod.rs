@@ -46,7 +46,7 @@ use arrival_rate::ArrivalMeter;
 use blocks::Blocks;
 use gaps::{Arrival, Gaps};
 use one_way::OneWayDelays;
-use path::Run;
+use path::{Absence, Return, Run};
 pub(super) use reader::TackReader;
 use schedule::{DueReport, Schedule};
 
@@ -77,13 +77,17 @@ pub(crate) struct TackPolicy {
     meter: ArrivalMeter,
     /// Data comes without stamps: something on the path strips them, or the peer sees no reports.
     fallback: Option<DelayedAck>,
-    /// Segments without a stamp in a row; within a fallback, segments with one.
-    run: Run,
+    /// Segments without a stamp.
+    absence: Absence,
+    /// Segments with one within a fallback.
+    again: Return,
     /// Segments in a row whose numbers seem to be from another time.
     outdated: Run,
     /// What ends here arrived without a number, and none arrived since that shows that it had
     /// left.
     unnumbered_to: StreamOffset,
+    /// When the first of that arrived.
+    unnumbered_since: Instant,
     /// End of the data received.
     highest: StreamOffset,
     blocks: Blocks,
@@ -105,9 +109,11 @@ impl TackPolicy {
             delays: OneWayDelays::new(params.timing),
             meter: ArrivalMeter::default(),
             fallback: None,
-            run: Run::default(),
+            absence: Absence::new(),
+            again: Return::default(),
             outdated: Run::default(),
             unnumbered_to: StreamOffset::SYN,
+            unnumbered_since: Instant::ZERO,
             highest: StreamOffset::FIRST_BYTE,
             blocks: Blocks::default(),
         }
@@ -123,6 +129,9 @@ impl TackPolicy {
 
     /// Decides about what is pending.
     fn decide(&mut self, now: Instant) -> AckDecision {
+        if let Some(at) = self.number_awaited_until(now) {
+            return AckDecision::Delayed(at);
+        }
         let loss = self.loss_report_at(now);
         if loss.is_some_and(|at| at <= now) {
             return AckDecision::Now(self.loss_reason(now));
@@ -200,7 +209,7 @@ impl AckPolicy for TackPolicy {
         let is_longer = before_mss > 1 && arrival.peer_mss > before_mss + before_mss / 8;
         let number = match arrival.stamp {
             Some(stamp) => {
-                self.run.end();
+                self.absence.on_option();
                 if arrival.start >= self.unnumbered_to {
                     self.unnumbered_to = StreamOffset::SYN;
                 }
@@ -211,8 +220,12 @@ impl AckPolicy for TackPolicy {
                 number
             }
             None => {
-                if self.run.add(arrival.arrived, self.span()) {
+                if self.absence.on_bare(arrival.arrived, self.span()) {
                     return self.fall_back(arrival);
+                }
+                self.count_undated(arrival);
+                if self.unnumbered_to == StreamOffset::SYN {
+                    self.unnumbered_since = now;
                 }
                 let fin = arrival.fin || arrival.len == 0;
                 self.unnumbered_to = self.unnumbered_to.max(end + u64::from(fin));
@@ -229,9 +242,12 @@ impl AckPolicy for TackPolicy {
             _ => arrival.len,
         };
         self.schedule.on_data(now, new, arrival.window_left);
-        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
+        // Before what is missing counts as lost: the data of a number that did not come may be
+        // here.
         self.gaps.resolve(arrival.received_to);
-        if self.loss_report_at(now).is_some_and(|at| at <= now) {
+        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
+        let is_loss_due = self.loss_report_at(now).is_some_and(|at| at <= now);
+        if is_loss_due && self.number_awaited_until(now).is_none() {
             return AckDecision::Now(self.loss_reason(now));
         }
         // A search for the path's packet size found a larger one (RFC 8899). The sender's window
@@ -267,8 +283,11 @@ impl AckPolicy for TackPolicy {
         if arrival.order == SegmentOrder::Duplicate || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);
         }
-        // No number shows the hole below it.
-        if arrival.order == SegmentOrder::OutOfOrder && arrival.stamp.is_none() {
+        // No number shows the hole below it, and none is about to.
+        if arrival.order == SegmentOrder::OutOfOrder
+            && arrival.stamp.is_none()
+            && !self.absence.is_usual()
+        {
             return AckDecision::Now(AckReason::Event);
         }
         self.schedule.on_waiting(arrival);
