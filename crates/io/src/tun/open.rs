@@ -81,6 +81,7 @@ impl TunOptions {
             if let IpAddr::V6(kernel) = network.kernel {
                 route::add_address(index, kernel, network.prefix)
                     .map_err(explain(&format!("add the address {kernel}")))?;
+                route::await_local(kernel);
             }
             // An address alone makes a route to its prefix; the stack may lie outside.
             let all = if network.stack.is_ipv4() { 32 } else { 128 };

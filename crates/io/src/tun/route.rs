@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
@@ -31,6 +32,34 @@ pub(super) fn add_address(device: u32, address: Ipv6Addr, prefix: u8) -> io::Res
         RouteNetlinkMessage::NewAddress(message),
         NLM_F_CREATE | NLM_F_EXCL,
     )
+}
+
+/// Waits until the kernel takes packets to `address`, which it has just been given, for a second at
+/// most. It makes the route to itself in a work queue, even where it asks nobody for the address:
+/// on a loaded machine the answers to what left from it at once are lost.
+pub(super) fn await_local(address: Ipv6Addr) {
+    for _ in 0..1000 {
+        // Where it cannot be read, there is nothing to wait for.
+        let Ok(table) = std::fs::read_to_string("/proc/thread-self/net/ipv6_route") else {
+            return;
+        };
+        if is_local(&table, address) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether this table of the kernel, one route a line, has packets to `address` stay here.
+fn is_local(table: &str, address: Ipv6Addr) -> bool {
+    /// RTF_LOCAL of `linux/ipv6_route.h`.
+    const LOCAL: u32 = 0x8000_0000;
+    let destination = format!("{:032x} 80 ", address.to_bits());
+    table.lines().any(|line| {
+        let flags = line.split_whitespace().nth(8);
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags, 16).ok());
+        line.starts_with(&destination) && flags.is_some_and(|flags| flags & LOCAL != 0)
+    })
 }
 
 /// Has the kernel send what goes to `destination`, a network of `prefix` bits, into device number
@@ -83,6 +112,20 @@ pub(super) fn network(address: IpAddr, prefix: u8) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_local_route_is_told_from_others() {
+        let line = |to: &str, flags: &str| {
+            let zero = "0".repeat(32);
+            format!("{to} 80 {zero} 00 {zero} 00000000 00000001 00000000 {flags}     tun0\n")
+        };
+        let ours = "fd770000000000000000000000000001";
+        let other = "fd770000000000000000000000000002";
+        let address = "fd77::1".parse().unwrap();
+        assert!(is_local(&line(ours, "80200001"), address));
+        assert!(!is_local(&line(ours, "00000001"), address));
+        assert!(!is_local(&line(other, "80200001"), address));
+    }
 
     #[test]
     fn host_bits_are_cleared() {
