@@ -1,6 +1,8 @@
 //! Paths that the random search flagged on which nothing passes for a while: how soon a flow goes
 //! on afterwards.
 
+use rayon::prelude::*;
+
 use crate::CONTROLLERS;
 use crate::found_paths::flows;
 
@@ -167,4 +169,31 @@ fn a_last_segment_with_a_fin_above_a_hole_is_soon_followed() {
         let flows = flows(&text, 159_677);
         assert!(flows[0].completion_s.is_some(), "{ack}");
     }
+}
+
+/// Paths 185239, 179806, 161815 and 156698: the way back sleeps in each second, and acknowledgements
+/// get lost. What the sender said of its round trip then held the sleep, and the receiver took it
+/// for a queue of reports: it sent one in 100 ms. Each is a sample, so SRTT was long for half a
+/// second after each sleep: 34 to 43 Mbit/s here, but for BBR, and 66 to 81 with `delayed:2`. Now
+/// 41 to 56.
+#[test]
+fn a_sleep_of_the_way_back_is_not_a_queue_of_reports() {
+    let seeds = 8;
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let rate = |seed| {
+                let text = format!(
+                    "duration = '6s'\n[wired]\nrate = '138Mbps'\ndelay = '5305us'\n\
+                     queue = '5p'\nack_loss_reverse = 0.1141\n\
+                     [wired.suspension_reverse]\nstart = '310ms'\nperiod = '969ms'\n\
+                     duration = '73ms'\nduration_max = '350ms'\n\
+                     [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\n"
+                );
+                flows(&text, seed)[0].goodput_bps / 1e6
+            };
+            (1..=seeds).map(rate).sum::<f64>() / seeds as f64
+        });
+        println!("{congestion}: {tack:.1} Mbit/s, {plain:.1} with delayed:2");
+        assert!(tack > 0.6 * plain, "{congestion}: {tack}, {plain}");
+    });
 }

@@ -55,3 +55,37 @@ fn a_report_of_a_used_up_window_says_what_was_read_as_well() {
         assert!(tack.2 >= 0.95 * plain.2, "{congestion}: {tack:?}, {plain:?}");
     });
 }
+
+/// Paths 165043, 176067, 179775, 182501 and 186970: requests of two segments use up most of a
+/// receive buffer of 4,096 bytes, and the application answers each as soon as it came. A window
+/// update left by itself beside each answer, which has the same window: 381 acknowledgements for
+/// 381 requests, `delayed:2` 45. Where an update left between two segments of a request, the answer
+/// moved the window by less than a segment and so not at all, and the next request met with the
+/// same.
+#[test]
+fn an_answer_carries_the_window_that_a_request_used_up() {
+    let sizes = [2_471, 2_601, 2_729, 2_790];
+    let cases: Vec<_> = CONTROLLERS
+        .iter()
+        .flat_map(|congestion| sizes.map(|size| (congestion, size)))
+        .collect();
+    cases.par_iter().for_each(|(congestion, size)| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '6Mbps'\ndelay = '5ms'\n\
+                 [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\napp = 'request:{size}B,617B'\n\
+                 receive_buffer = '4096B'\n"
+            );
+            let flow = flows(&text, 1).remove(0);
+            let answers = flow.requests.expect("it sends requests").completed;
+            (flow.acks, answers)
+        });
+        println!("{congestion}, {size}: {tack:?} acknowledgements and answers; {plain:?}");
+        let least = tack.1 / 4 + 20;
+        assert!(tack.0 <= least, "{congestion}, {size}: {tack:?}, {plain:?}");
+        assert!(
+            100 * tack.1 >= 97 * plain.1,
+            "{congestion}, {size}: {tack:?}, {plain:?}"
+        );
+    });
+}

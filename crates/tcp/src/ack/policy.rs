@@ -283,6 +283,18 @@ pub(crate) trait FeedbackWriter: AckPolicy {
         false
     }
 
+    /// True when the cumulative number says all that an acknowledgement of what arrived would say,
+    /// so that data may carry it.
+    fn is_carried(&self) -> bool {
+        true
+    }
+
+    /// True when the application is likely to answer soon what arrives, with data that carries the
+    /// window: until then a window that has room for a segment is not announced by itself.
+    fn awaits_answer(&self) -> bool {
+        false
+    }
+
     /// The report for an acknowledgement that leaves alone, and how many bytes of `lists` it
     /// filled; `None` where acknowledgements carry SACK blocks. `lists` is empty unless it
     /// [`leaves_alone`](Self::leaves_alone).

@@ -44,6 +44,8 @@ pub(super) struct Acking {
     reports: Reports,
     /// An acknowledgement has to leave with the next output.
     pending: Option<AckReason>,
+    /// It has to because the application read, and for no other reason.
+    only_read: bool,
     /// Payload that arrived and that no lists of ours match yet in length, bytes.
     unanswered: usize,
     /// The position that the last segment acknowledged.
@@ -60,6 +62,7 @@ impl Acking {
             policy,
             reports: Reports::default(),
             pending: None,
+            only_read: false,
             unanswered: 0,
             last_sent: StreamOffset::SYN,
             repetitions: RepetitionLimit::of_data(),
@@ -100,19 +103,37 @@ impl Acking {
         self.pending.is_some()
     }
 
-    /// One has to leave that says more than fits beside a full payload.
+    /// One has to leave that says more than fits beside a full payload. Each segment has the window
+    /// and the cumulative number: where the application made room and nothing else is to be said,
+    /// data that leaves now says it.
     #[inline]
     pub(super) fn is_pending_alone(&self, ahead: &RangeSet<StreamOffset>) -> bool {
-        self.pending.is_some() && (self.policy.leaves_alone() || !self.reports.is_empty(ahead))
+        let says_more = || {
+            let is_carried = self.only_read && self.policy.is_carried();
+            self.policy.leaves_alone() && !is_carried || !self.reports.is_empty(ahead)
+        };
+        self.pending.is_some() && says_more()
     }
 
     // Decide.
 
     /// An acknowledgement has to leave with the next output. The strongest reason stays.
     pub(super) fn request(&mut self, reason: AckReason) {
+        self.only_read = false;
         if self.pending != Some(AckReason::Loss) {
             self.pending = Some(reason);
         }
+    }
+
+    /// The application read, and the peer has to know at once how much more it may send, unless it
+    /// `has_room` for a segment and the application is about to answer.
+    pub(super) fn request_for_read(&mut self, has_room: bool) {
+        if has_room && self.policy.awaits_answer() {
+            return;
+        }
+        let only_read = self.pending.is_none() || self.only_read;
+        self.request(AckReason::Window);
+        self.only_read = only_read;
     }
 
     /// No acknowledgement leaves any more.

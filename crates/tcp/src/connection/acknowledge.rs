@@ -592,7 +592,7 @@ impl Connection {
             now,
             min_rtt,
             smoothed_rtt,
-            round_trip: newest.map_or(smoothed_rtt, |newest| newest.max(smoothed_rtt)),
+            round_trip: self.rtt.current(newest).unwrap_or(smoothed_rtt),
             startup: self.cc.in_slow_start(),
         };
         self.feedback.poll_sync(&state);

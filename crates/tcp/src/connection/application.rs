@@ -5,7 +5,6 @@ use tack_base::Instant;
 use super::state::{State, Transition};
 use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
-use crate::ack::policy::AckReason;
 
 /// Least that may be written ahead of what was sent, bytes, however small the congestion window.
 const MIN_AHEAD: usize = 256 << 10;
@@ -176,7 +175,9 @@ impl Connection {
         if self.receiver.window.on_read(now, read, next, round_trip)
             && self.state.may_receive_data()
         {
-            self.acking.request(AckReason::Window);
+            let left = self.receiver.window_left();
+            let has_room = left >= self.peer_segments.size();
+            self.acking.request_for_read(has_room);
         }
     }
 

@@ -43,6 +43,11 @@ impl Receiver {
         ahead.map_or(self.reassembly.next(), |range| range.end)
     }
 
+    /// Bytes that the peer may still send beyond the newest received.
+    pub(super) fn window_left(&self) -> u64 {
+        self.window.edge().saturating_since(self.highest())
+    }
+
     /// The position that `seq` names, near RCV.NXT. `None` before the SYN.
     #[inline]
     pub(super) fn position(&self, seq: SeqNum) -> Option<StreamOffset> {

@@ -237,10 +237,7 @@ impl AckPolicy for TackPolicy {
         }
         // What brings nothing new does not count towards L: a path that copies each segment would
         // draw twice the reports.
-        let new = match arrival.order {
-            SegmentOrder::Duplicate => 0,
-            _ => arrival.len,
-        };
+        let new = (arrival.order != SegmentOrder::Duplicate).then_some(arrival.len);
         self.schedule.on_data(now, new, arrival.window_left);
         // Before what is missing counts as lost: the data of a number that did not come may be
         // here.
@@ -256,17 +253,21 @@ impl AckPolicy for TackPolicy {
         if arrival.fin || arrival.ce_changed || is_longer {
             return AckDecision::Now(AckReason::Event);
         }
-        // The window is nearly used up: say so before the sender finds out the hard way.
+        // The window is nearly used up: say so before the sender finds out the hard way. The
+        // application may be about to read what arrived: then one acknowledgement says both.
         let closing = arrival.window_left < (2 * arrival.peer_mss).min(arrival.window / 8);
         if closing && !core::mem::replace(&mut self.window_closing, closing) {
-            return AckDecision::Now(AckReason::Window);
+            self.window_used = true;
+            return AckDecision::Delayed(now);
         }
         self.window_closing = closing;
         // The sender's window would run dry before the period is over. If nothing more fits into
-        // it, the application may be about to read what arrived: then one acknowledgement says
-        // both.
-        if arrival.unacknowledged >= arrival.window / 2 {
-            self.window_used = arrival.window_left < arrival.peer_mss;
+        // it, the report waits for the application in the same way. If a full segment fits, and the
+        // answer to the message that ends here is likely to come soon, that says both.
+        let has_room = arrival.window_left >= arrival.peer_mss;
+        let is_carried = || arrival.push && self.awaits_answer() && self.is_carried();
+        if arrival.unacknowledged >= arrival.window / 2 && !(has_room && is_carried()) {
+            self.window_used = !has_room;
             return match self.window_used {
                 true => AckDecision::Delayed(now),
                 false => AckDecision::Now(AckReason::Threshold),
@@ -330,6 +331,14 @@ impl AckPolicy for TackPolicy {
 impl FeedbackWriter for TackPolicy {
     fn leaves_alone(&self) -> bool {
         self.fallback.is_none()
+    }
+
+    fn is_carried(&self) -> bool {
+        self.fallback.is_some() || self.schedule.is_lone(&self.gaps)
+    }
+
+    fn awaits_answer(&self) -> bool {
+        self.fallback.is_none() && self.schedule.is_answered()
     }
 
     fn report(

@@ -44,6 +44,8 @@ pub(crate) struct TackReader {
     /// The longest round trip that the receiver may reckon with: those of the syncs since the last
     /// one that it is known to have.
     told_round_trip: Duration,
+    /// The round trip at the last acknowledgement.
+    round_trip: Duration,
     /// Whether reports get through.
     hearing: Hearing,
     /// Reports in a row that seem to be older than the newest one.
@@ -79,6 +81,7 @@ impl TackReader {
             sync_lost: false,
             next_sync: 1,
             told_round_trip: Duration::ZERO,
+            round_trip: Duration::ZERO,
             hearing: Hearing::new(),
             stale: Run::default(),
             sack: SackReader::new(sack),
@@ -430,6 +433,14 @@ impl FeedbackReader for TackReader {
             return None;
         }
         let ack_loss_rate = self.ack_loss_rate();
+        let before = core::mem::replace(&mut self.round_trip, state.round_trip);
+        let steady = state.round_trip.max(state.smoothed_rtt);
+        // A queue of reports drains bit by bit. What ends from one to the next was none: a host
+        // slept, for instance, and SRTT may be long for dozens of round trips.
+        let is_over = self.last_sync.as_ref().is_some_and(|last_sync| {
+            before * 2 > last_sync.round_trip && state.round_trip * 4 < last_sync.round_trip
+        });
+        let round_trip = if is_over { state.round_trip } else { steady };
         if let Some(last_sync) = &self.last_sync {
             // As for each segment to a side that only receives: nothing to compute.
             let same = last_sync.min_rtt == state.min_rtt
@@ -446,27 +457,27 @@ impl FeedbackReader for TackReader {
             // The receiver's window follows the round trip, with room for it to double.
             let queue_grew =
                 state.round_trip * 4 > last_sync.round_trip * 5 && since >= state.min_rtt;
-            let queue_shrank = state.round_trip * 2 < last_sync.round_trip;
+            let queue_shrank = steady * 2 < last_sync.round_trip;
             let loss_moved = ack_loss_rate > 2.0 * last_sync.ack_loss_rate + 0.005
                 || last_sync.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
             let phase_moved = last_sync.startup != state.startup;
             let unheard = self.sync_lost && since > state.smoothed_rtt * 3 / 2;
             let urgent = phase_moved || state.min_rtt * 2 <= last_sync.min_rtt;
             let changed = (rtt_moved || queue_shrank || loss_moved) && since >= state.smoothed_rtt;
-            if !(urgent || queue_grew || changed || unheard) {
+            if !(urgent || queue_grew || is_over || changed || unheard) {
                 return None;
             }
         }
         self.last_sync = Some(SentSync {
             at: state.now,
             min_rtt: state.min_rtt,
-            round_trip: state.round_trip,
+            round_trip,
             startup: state.startup,
             ack_loss_rate,
         });
         self.renew_contract();
         self.sync_lost = false;
-        self.told_round_trip = self.told_round_trip.max(state.round_trip);
+        self.told_round_trip = self.told_round_trip.max(round_trip);
         let number = self.next_sync;
         self.next_sync = number.wrapping_add(1);
         Some(Sync {
@@ -474,7 +485,7 @@ impl FeedbackReader for TackReader {
             ack_loss_rate: (ack_loss_rate * 65_535.0) as u16,
             number,
             rtt_min: u32::try_from(state.min_rtt.as_micros()).unwrap_or(u32::MAX),
-            rtt: u32::try_from(state.round_trip.as_micros()).unwrap_or(u32::MAX),
+            rtt: u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX),
         })
     }
 }

@@ -102,6 +102,12 @@ impl Repeats {
         }
     }
 
+    /// Data left that answers a message of the sender, which has nothing more to send until then.
+    /// It is repeated until it arrives, with the same cumulative acknowledgement.
+    pub(super) fn on_answered(&mut self) {
+        self.done = self.done.max(self.close);
+    }
+
     /// How long after the last report the next repeat is due; `None` when there is none to come. A
     /// period, as long as there are losses that no report had room for (`unreported`).
     pub(super) fn next(

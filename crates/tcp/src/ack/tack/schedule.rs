@@ -103,6 +103,8 @@ pub(super) struct Schedule {
     /// Bytes since the last report, and when the first of them came.
     pending: u64,
     pending_since: Instant,
+    /// Not all of them are copies that the path made.
+    is_news: bool,
     /// Bytes since the last report, those included that data going the other way acknowledged.
     unreported: u64,
     /// Among them is the end of what the peer had to send, …
@@ -138,6 +140,7 @@ impl Schedule {
             window_left: 0,
             pending: 0,
             pending_since: Instant::ZERO,
+            is_news: false,
             unreported: 0,
             pushed: false,
             filled: false,
@@ -335,9 +338,10 @@ impl Schedule {
         self.pending == 0
     }
 
-    /// Data arrived at `now`, `len` bytes of it new. The peer may send `window_left` more.
+    /// Data arrived at `now`, and so many bytes of it are `new`; `None` where all came before. The
+    /// peer may send `window_left` more.
     #[inline]
-    pub(super) fn on_data(&mut self, now: Instant, len: u64, window_left: u64) {
+    pub(super) fn on_data(&mut self, now: Instant, new: Option<u64>, window_left: u64) {
         self.window_left = window_left;
         self.awaited.on_data(now, self.rtt_min, self.params.timer);
         if self.pending == 0 {
@@ -346,8 +350,10 @@ impl Schedule {
         if self.growth.at == Instant::ZERO {
             self.growth.at = now;
         }
-        self.pending += len.max(1);
-        self.unreported += len.max(1);
+        let len = new.unwrap_or_default().max(1);
+        self.pending += len;
+        self.is_news |= new.is_some();
+        self.unreported += len;
     }
 
     /// The data that arrived waits for a periodic report.
@@ -373,6 +379,7 @@ impl Schedule {
 
     /// The data that arrived came before, under another number, if `again`.
     pub(super) fn on_repetition(&mut self, again: bool) {
+        self.is_news |= again;
         self.repeats.on_data(again);
     }
 
@@ -381,6 +388,7 @@ impl Schedule {
         self.peer_mss = arrival.peer_mss;
         self.pending = arrival.len.max(1);
         self.pending_since = arrival.now;
+        self.is_news = true;
         self.unreported = self.pending;
         self.pushed = false;
         self.filled = false;
@@ -447,10 +455,15 @@ impl Schedule {
         Some(DueReport::new(latest, AckReason::Timer))
     }
 
+    /// An answer that carries the acknowledgement of a remainder is likely to come soon.
+    pub(super) fn is_answered(&self) -> bool {
+        self.conversation.is_answered()
+    }
+
     /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream
     /// does, though data that goes the other way acknowledges each segment of it: its sender lives
     /// on round trips and rates.
-    fn is_lone(&self, gaps: &Gaps) -> bool {
+    pub(super) fn is_lone(&self, gaps: &Gaps) -> bool {
         let threshold = self.threshold(gaps);
         self.pending < threshold && self.unreported < threshold * u64::from(self.params.beta)
     }
@@ -473,7 +486,8 @@ impl Schedule {
                 self.awaited.on_report(now);
             }
         }
-        if self.pending == 0 {
+        if self.pending == 0 || !self.is_news {
+            // Of a copy that the path made there is nothing to say but what the last one said.
             self.repeats.on_repeated();
         } else {
             let open = gaps.is_any_lost() && self.params.losses != LossReporting::Never;
@@ -495,6 +509,7 @@ impl Schedule {
             self.told_at = Some(now);
         }
         self.pending = 0;
+        self.is_news = false;
         self.unreported = 0;
         self.pushed = false;
         self.filled = false;
@@ -511,80 +526,20 @@ impl Schedule {
         if carried == Carried::OnData {
             self.conversation.on_data(now, is_lone, self.params.timer);
         }
+        let answers = is_lone && self.pushed && carried == Carried::OnData;
         if is_lone {
             self.pending = 0;
+            self.is_news = false;
             self.pushed = false;
             self.filled = false;
         }
-        if self.pending == 0 {
+        if answers {
+            self.repeats.on_answered();
+        } else if self.pending == 0 {
             self.repeats.on_carried();
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// While the sender finds more and more capacity a report leaves for L segments, but four in
-    /// RTTmin/beta at most.
-    #[test]
-    fn startup_is_told_sixteen_times_in_a_round_trip() {
-        let at = Instant::from_micros;
-        let params = TackParams::default();
-        let gaps = Gaps::new(params.settle);
-        for (startup, due) in [(true, 2_500), (false, 10_000)] {
-            let mut schedule = Schedule::new(params);
-            schedule.peer_mss = 1_000;
-            schedule.set_rtt_min(Duration::from_millis(40));
-            schedule.startup = startup;
-            let rate = Some(Rate::from_bytes_per_sec(10_000_000));
-            schedule.on_rate(at(1_000), rate, rate);
-            schedule.on_data(at(1_000), 2_000, 1 << 24);
-            // The first one leaves at once.
-            let first = schedule.due(&gaps, false).expect("two segments arrived");
-            assert!(first.at <= at(1_000) && first.reason == AckReason::Threshold);
-            schedule.on_report(at(1_000), &gaps);
-            // Two segments that come soon wait, and those that come late do not.
-            for (arrives, leaves) in [(1_200, 1_000 + due), (12_000, 12_000)] {
-                schedule.pending = 0;
-                schedule.on_data(at(arrives), 2_000, 1 << 24);
-                let next = schedule.due(&gaps, false).expect("two segments arrived");
-                assert_eq!(next.at.max(at(arrives)), at(leaves), "{startup}, {arrives}");
-            }
-        }
-    }
-
-    /// A small window: the sender stands still until a report opens it. The last but one does so
-    /// too, for a full segment, and is as good as a copy of the last.
-    #[test]
-    fn a_report_that_lets_the_sender_go_on_is_a_copy_of_the_next() {
-        let at = Instant::from_millis;
-        // Room beyond the last segment, when that arrives, and whether its report is repeated.
-        for (window_left, arrival, is_repeated) in [
-            (1_500, 3, false),
-            // Less than a full segment.
-            (900, 3, true),
-            // The report before it has been answered.
-            (1_500, 60, true),
-            // A large window: what limits the sender is not known.
-            (1 << 24, 3, true),
-        ] {
-            let params = TackParams::default();
-            let gaps = Gaps::new(params.settle);
-            let mut schedule = Schedule::new(params);
-            schedule.peer_mss = 1_000;
-            schedule.set_rtt_min(Duration::from_millis(40));
-            schedule.ack_loss_rate = 0.02;
-            let rate = Some(Rate::from_bytes_per_sec(100_000));
-            schedule.on_rate(at(0), rate, rate);
-            schedule.on_data(at(0), 2_000, window_left);
-            schedule.on_report(at(1), &gaps);
-            schedule.on_data(at(arrival), 1_000, window_left);
-            schedule.on_window(Some(window_left), &gaps);
-            schedule.on_report(at(arrival), &gaps);
-            let repeat = schedule.due(&gaps, false);
-            assert_eq!(repeat.is_some(), is_repeated, "{window_left}, {arrival}");
-        }
-    }
-}
+mod tests;

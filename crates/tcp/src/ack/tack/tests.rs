@@ -16,6 +16,9 @@ use crate::ack::kind::AckKind;
 use crate::cc::SendToken;
 use crate::send::sent::{FlightStart, SentLog};
 
+mod round_trips;
+mod small_window;
+
 const MSS: u64 = 1_000;
 const RTT: Duration = Duration::from_millis(40);
 
@@ -528,9 +531,9 @@ fn reports_of_a_small_window_are_dense_where_they_open_it() {
         schedule.set_rtt_min(Duration::from_millis(40));
         let rate = Some(Rate::from_bytes_per_sec(1_000_000));
         schedule.on_rate(at(1), rate, rate);
-        schedule.on_data(at(2), 2_000, 3_000);
+        schedule.on_data(at(2), Some(2_000), 3_000);
         schedule.on_report(at(2), &gaps);
-        schedule.on_data(at(2), 2_000, 3_000);
+        schedule.on_data(at(2), Some(2_000), 3_000);
         schedule.on_window(opens, &gaps);
         let next = schedule.due(&gaps, false).expect("two segments arrived");
         assert_eq!(next.at, Instant::from_micros(due), "{opens:?}");

@@ -147,11 +147,7 @@ impl Connection {
                 .next()
                 .saturating_since(self.acking.last_sent()),
             peer_mss: self.peer_segments.size(),
-            window_left: self
-                .receiver
-                .window
-                .edge()
-                .saturating_since(self.receiver.highest()),
+            window_left: self.receiver.window_left(),
             window: self
                 .receiver
                 .window
