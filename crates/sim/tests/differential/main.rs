@@ -20,6 +20,7 @@
 //! The second form searches paths of another family: one of their faults is one of ECN. On those of
 //! the third form the MTU shrinks during the run, and packets have up to 9,000 bytes.
 
+mod bursts;
 mod chance;
 mod draft;
 mod ecn_reasons;

@@ -4,6 +4,7 @@
 //! the cause is taken away and the difference has to go with it, or what the difference brings is
 //! measured. A flag whose reasons fail stands.
 
+use crate::bursts::marked_bursts;
 use crate::chance::is_chance;
 use crate::ecn_reasons;
 use crate::figures::Figures;
@@ -75,6 +76,7 @@ pub(crate) fn reason(
             .or_else(|| denser_neighbour(path, tack, plain))
             .or_else(|| rarer_than_the_neighbour(path, tack, plain))
             .or_else(|| late_timers(path, tack))
+            .or_else(|| marked_bursts(path, tack))
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| competition(path, tack))
             .or_else(|| shorter_segments(path, tack))

@@ -27,7 +27,7 @@ pub(crate) const SPARSE_PLAIN: [&str; 5] = [
     "delayed:32",
 ];
 /// One that is rarer still.
-const SPARSEST_PLAIN: &str = "delayed:64";
+pub(crate) const SPARSEST_PLAIN: &str = "delayed:64";
 /// The table of a path with bursts of losses on the way back, which are counted in packets.
 const BURSTS: &str = "wired.gilbert_elliott_reverse";
 /// Plain policies that take more room on the way back than delayed acknowledgements.
