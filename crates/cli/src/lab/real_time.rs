@@ -220,7 +220,7 @@ fn values(
         ("back.bytes_per_s", back / seconds),
         (
             "back.bytes_per_packet",
-            back / (later.up.delivered - earlier.up.delivered) as f64,
+            back / ((later.up.delivered - earlier.up.delivered) as f64).max(1.0),
         ),
         ("sender.rtt_ms", outcome.rtt * 1e3),
         ("sender.window_bps", outcome.window_rate),

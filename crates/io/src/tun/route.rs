@@ -11,7 +11,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use crate::netlink;
+use crate::{Clock, netlink};
 
 /// Gives device number `device` the IPv6 address `address`, in a network of `prefix` bits, at once:
 /// without asking on the device whether somebody else has it (RFC 4862 §5.4), as tun-rs would have
@@ -38,7 +38,9 @@ pub(super) fn add_address(device: u32, address: Ipv6Addr, prefix: u8) -> io::Res
 /// most. It makes the route to itself in a work queue, even where it asks nobody for the address:
 /// on a loaded machine the answers to what left from it at once are lost.
 pub(super) fn await_local(address: Ipv6Addr) {
-    for _ in 0..1000 {
+    let clock = Clock::new();
+    let end = clock.now() + Duration::from_secs(1);
+    while clock.now() < end {
         // Where it cannot be read, there is nothing to wait for.
         let Ok(table) = std::fs::read_to_string("/proc/thread-self/net/ipv6_route") else {
             return;

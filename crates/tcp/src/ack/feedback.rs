@@ -121,6 +121,8 @@ pub(crate) struct SenderState {
     /// Round trip of the newest segment acknowledged, or the smoothed one if that is longer: with
     /// a few samples in each round trip the smoothed one is late.
     pub(crate) round_trip: Duration,
+    /// The same as this acknowledgement measured it; `None` if it measured nothing.
+    pub(crate) newest: Option<Duration>,
     /// The congestion controller probes for capacity.
     pub(crate) startup: bool,
 }

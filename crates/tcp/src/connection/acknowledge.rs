@@ -593,6 +593,7 @@ impl Connection {
             min_rtt,
             smoothed_rtt,
             round_trip: self.rtt.current(newest).unwrap_or(smoothed_rtt),
+            newest,
             startup: self.cc.in_slow_start(),
         };
         self.feedback.poll_sync(&state);

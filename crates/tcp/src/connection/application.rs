@@ -176,7 +176,7 @@ impl Connection {
             && self.state.may_receive_data()
         {
             let left = self.receiver.window_left();
-            let has_room = left >= self.peer_segments.size();
+            let has_room = left >= self.peer_segments.window_step();
             self.acking.request_for_read(has_room);
         }
     }

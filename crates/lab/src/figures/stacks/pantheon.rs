@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use tack_stats::Estimate;
+use tack_stats::{Estimate, Finding};
 
 use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, same_goodput};
 use super::measured::{Measured, Stated, acks, goodput, value};
@@ -52,17 +52,26 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     claims
 }
 
-/// The goodput of BBR where acknowledgements come in bunches, once it has settled. What is delivered
-/// at once has a size: where acknowledgements fill that, longer ones are fewer, and so is what they
-/// let go.
+/// The goodput of BBR where acknowledgements come in bunches, once it has settled. What is
+/// delivered at once has a size: where acknowledgements fill that, longer ones are fewer, and so is
+/// what they let go.
 fn once_settled(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
     let ways = pair.joined;
-    let back = measured.change(route, ways, |values| values.get(value::BACK));
     let of = |way, name| measured.get(route, way, name);
-    let full = measured.judged(&[route], &ways, back.is_within(-GOODPUT..=GOODPUT));
+    let least = 0.95 * route.settled.unwrap_or(f64::INFINITY);
+    let full = Finding::all(ways.map(|way| of(way, value::BACK).is_at_least(least)));
+    let longer = measured.change(route, ways, |values| values.get(value::BACK_SIZE));
+    let slower = measured.change(route, ways, goodput);
+    // Longer packets go with less goodput, or shorter ones with more.
+    let opposite = longer.mean * slower.mean < 0.0;
+    let full = Finding {
+        holds: full.holds && opposite,
+        ..full
+    };
+    let full = measured.judged(&[route], &ways, full);
     same_goodput(measured, pair, ways, "as it is", route).or(
         format!(
-            "Acknowledgements fill the way back: it delivers {} against {} bytes a second ({back} %, at most {GOODPUT}), in packets of {} against {} \
+            "Acknowledgements fill the way back: it delivers {} against {} bytes a second (at least {least}), in packets of {} against {} \
                 bytes, as UDP makes them longer, and {} against {} of them for each data packet.",
             of(ways[0], value::BACK),
             of(ways[1], value::BACK),

@@ -490,16 +490,20 @@ fn the_paths_of_the_pantheon_are_judged_together() {
 #[test]
 fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
     let depth = part(&[Only::Gro, Only::Pantheon], 2);
-    let verdict = |goodput: f64, back: f64| {
+    let verdict = |goodput: f64, back: f64, size: f64| {
         let mut results = Results::default();
         for point in plan(&depth) {
             results.insert(&point, alike());
         }
         for path in settled() {
-            for (way, goodput, back) in [(BATCHES_BBR, goodput, back), (KERNEL_BBR, 6e6, 15e3)] {
+            for (way, goodput, back, size) in [
+                (BATCHES_BBR, goodput, back, size),
+                (KERNEL_BBR, 6e6, 15e3, 52.0),
+            ] {
                 let mut values = alike();
                 values.insert(value::GOODPUT, goodput);
                 values.insert(value::BACK, back);
+                values.insert(value::BACK_SIZE, size);
                 for seed in 1..=2 {
                     results.insert(&cell(&depth, path, way).at(seed), values.clone());
                 }
@@ -507,7 +511,9 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
         }
         verdicts_at(&depth, &results, &["from 40 s on"])
     };
-    assert_eq!(verdict(6e6, 9e3), ["pass"; 2]);
-    assert_eq!(verdict(5e6, 15e3), ["deviation"; 2]);
-    assert_eq!(verdict(5e6, 12e3), ["fail"; 2]);
+    assert_eq!(verdict(6e6, 9e3, 60.0), ["pass"; 2]);
+    // The other path's way back has room for five times as much.
+    assert_eq!(verdict(5e6, 15e3, 60.0), ["deviation", "fail"]);
+    assert_eq!(verdict(5e6, 12e3, 60.0), ["fail"; 2]);
+    assert_eq!(verdict(5e6, 15e3, 50.0), ["fail"; 2]);
 }

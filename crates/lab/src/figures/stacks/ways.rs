@@ -179,7 +179,7 @@ pub(super) fn is_wanted(depth: &Depth, route: Route, way: usize) -> bool {
     // What explains a claim about one path is not run where there is none.
     let is_reason = [KERNEL_CUBIC_SELDOM, KERNEL_BBR_SELDOM].contains(&way);
     // What has settled is compared with the kernel alone.
-    if route.seconds.is_some() && !is_whole && !depth.only.contains(&Only::Gro) {
+    if route.settled.is_some() && !is_whole && !depth.only.contains(&Only::Gro) {
         return false;
     }
     let has_claims = || routes(depth).iter().any(|own| own.name == route.name);
@@ -195,8 +195,8 @@ pub(super) struct Route {
     pub(super) name: &'static str,
     pub(super) is_wireless: bool,
     settings: &'static [&'static str],
-    /// What [`cell`] leaves out and measures, where that differs from the other paths.
-    seconds: Option<[&'static str; 2]>,
+    /// It is measured once BBR has settled; so many bytes a second its way back delivers at most.
+    pub(super) settled: Option<f64>,
 }
 
 const fn radio(name: &'static str, settings: &'static [&'static str]) -> Route {
@@ -204,7 +204,7 @@ const fn radio(name: &'static str, settings: &'static [&'static str]) -> Route {
         name,
         is_wireless: true,
         settings,
-        seconds: None,
+        settled: None,
     }
 }
 
@@ -240,7 +240,7 @@ impl Route {
     /// The ways that are measured on it, by their place in [`WAYS`].
     pub(super) fn ways(&self) -> impl Iterator<Item = usize> + use<> {
         let (is_n, is_policer) = (self.name == N.name, self.is_policer());
-        let is_settled = self.seconds.is_some();
+        let is_settled = self.settled.is_some();
         (0..WAYS.len()).filter(move |way| match *way {
             KERNEL_BBR | BATCHES_BBR => true,
             _ if is_settled => false,
@@ -260,22 +260,23 @@ pub(super) fn pantheon() -> impl Iterator<Item = Route> {
         name,
         is_wireless: false,
         settings,
-        seconds: None,
+        settled: None,
     })
 }
 
 /// The paths whose acknowledgements come in bunches, once BBR has settled: it takes half a minute
 /// there, with round trips of a second in which few samples of the rate come.
 pub(super) fn settled() -> impl Iterator<Item = Route> {
-    const NAMES: [&str; 2] = [
-        "ACKs delivered each 100 ms, from 40 s on",
-        "ACKs delivered each 200 ms, from 40 s on",
+    // One opportunity for 1,500 bytes in 100 ms, and ten in 200 ms.
+    const PATHS: [(&str, f64); 2] = [
+        ("ACKs delivered each 100 ms, from 40 s on", 15e3),
+        ("ACKs delivered each 200 ms, from 40 s on", 75e3),
     ];
-    NAMES.into_iter().flat_map(|name| {
+    PATHS.into_iter().flat_map(|(name, back)| {
         let same = move |path: &Route| name.starts_with(path.name);
         pantheon().filter(same).map(move |path| Route {
             name,
-            seconds: Some(["warmup=40s", "duration=70s"]),
+            settled: Some(back),
             ..path
         })
     })
@@ -314,7 +315,10 @@ pub(super) fn cell(depth: &Depth, route: Route, way: usize) -> Cell {
     // its round-trip time every 10 s or a little more (PROBE_RTT), which costs 3 % of the goodput
     // of ten seconds: from 5 s to 15 s each run has that once, to 25 s twice.
     let seconds = depth.pick(["warmup=5s", "duration=15s"], ["warmup=5s", "duration=25s"]);
-    let seconds = route.seconds.unwrap_or(seconds);
+    let seconds = match route.settled {
+        Some(_) => ["warmup=40s", "duration=70s"],
+        None => seconds,
+    };
     let mut cell = Cell::new(source)
         .set(seconds[0])
         .set(seconds[1])

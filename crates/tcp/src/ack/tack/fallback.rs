@@ -46,11 +46,14 @@ impl TackPolicy {
     /// some segments only, the next one with a stamp is worth half an interval: until then, if that
     /// is later than `now`.
     pub(super) fn number_awaited_until(&self, now: Instant) -> Option<Instant> {
-        if self.unnumbered_to == StreamOffset::SYN || !self.absence.is_usual() {
+        if self.unnumbered_to == StreamOffset::SYN || !self.absence.is_usual() || self.window_used {
             return None;
         }
-        let wait = self.schedule.time_period().min(self.schedule.params.timer) / 2;
-        let until = self.unnumbered_since + wait;
+        let longest = self.schedule.params.timer;
+        let wait = self.schedule.time_period().min(longest) / 2;
+        // No report comes later than the contract says.
+        let latest = self.schedule.pending_since()? + longest;
+        let until = (self.unnumbered_since + wait).min(latest);
         (until > now).then_some(until)
     }
 
@@ -65,6 +68,7 @@ impl TackPolicy {
         let _ = fallback.on_data(arrival);
         self.fallback = Some(fallback);
         self.again = Return::default();
+        self.absence.try_again();
         self.loss_due = false;
         // There will be no report for it to wait for.
         AckDecision::Now(AckReason::Event)
@@ -85,6 +89,8 @@ impl TackPolicy {
                 self.meter = ArrivalMeter::default();
             }
             self.take_stamp(arrival, stamp);
+            // The row that ended TACK was over with the fallback: only later ones count.
+            self.absence.on_option();
             if self.again.on_option(arrival.arrived, self.span()) {
                 self.resume(arrival);
                 return AckDecision::Now(AckReason::Event);

@@ -150,6 +150,15 @@ impl TackPolicy {
         }
     }
 
+    /// What is missing for long enough counts as lost, and has to be reported.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        if self.gaps.settle(now, self.schedule.rtt_min()) {
+            self.loss_due = true;
+            self.schedule.on_news();
+        }
+    }
+
     /// When a loss that was settled and not reported yet may be.
     fn loss_report_at(&self, now: Instant) -> Option<Instant> {
         self.loss_due
@@ -239,10 +248,14 @@ impl AckPolicy for TackPolicy {
         // draw twice the reports.
         let new = (arrival.order != SegmentOrder::Duplicate).then_some(arrival.len);
         self.schedule.on_data(now, new, arrival.window_left);
+        let is_repetition = new.is_none() && number == Arrival::Ahead;
+        if is_repetition {
+            self.schedule.on_news();
+        }
         // Before what is missing counts as lost: the data of a number that did not come may be
         // here.
         self.gaps.resolve(arrival.received_to);
-        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
+        self.settle(now);
         let is_loss_due = self.loss_report_at(now).is_some_and(|at| at <= now);
         if is_loss_due && self.number_awaited_until(now).is_none() {
             return AckDecision::Now(self.loss_reason(now));
@@ -253,11 +266,18 @@ impl AckPolicy for TackPolicy {
         if arrival.fin || arrival.ce_changed || is_longer {
             return AckDecision::Now(AckReason::Event);
         }
+        // A probe or a needless retransmission: the sender waits for word. So it does for a filled
+        // gap.
+        self.schedule.on_repetition(is_repetition);
+        if new.is_none() || number == Arrival::Seen {
+            return AckDecision::Now(AckReason::Event);
+        }
         // The window is nearly used up: say so before the sender finds out the hard way. The
         // application may be about to read what arrived: then one acknowledgement says both.
         let closing = arrival.window_left < (2 * arrival.peer_mss).min(arrival.window / 8);
         if closing && !core::mem::replace(&mut self.window_closing, closing) {
             self.window_used = true;
+            self.schedule.on_end(arrival);
             return AckDecision::Delayed(now);
         }
         self.window_closing = closing;
@@ -265,9 +285,10 @@ impl AckPolicy for TackPolicy {
         // it, the report waits for the application in the same way. If a full segment fits, and the
         // answer to the message that ends here is likely to come soon, that says both.
         let has_room = arrival.window_left >= arrival.peer_mss;
-        let is_carried = || arrival.push && self.awaits_answer() && self.is_carried();
+        let is_carried = || arrival.push && self.schedule.is_answered() && self.is_carried();
         if arrival.unacknowledged >= arrival.window / 2 && !(has_room && is_carried()) {
             self.window_used = !has_room;
+            self.schedule.on_end(arrival);
             return match self.window_used {
                 true => AckDecision::Delayed(now),
                 false => AckDecision::Now(AckReason::Threshold),
@@ -277,13 +298,6 @@ impl AckPolicy for TackPolicy {
         let opens = arrival.unacknowledged > 0 || arrival.window_moves;
         let window_left = opens.then_some(arrival.window_left);
         self.schedule.on_window(window_left, &self.gaps);
-        // A probe or a needless retransmission: the sender waits for word. So it does for a filled
-        // gap.
-        self.schedule
-            .on_repetition(arrival.order == SegmentOrder::Duplicate && number == Arrival::Ahead);
-        if arrival.order == SegmentOrder::Duplicate || number == Arrival::Seen {
-            return AckDecision::Now(AckReason::Event);
-        }
         // No number shows the hole below it, and none is about to.
         if arrival.order == SegmentOrder::OutOfOrder
             && arrival.stamp.is_none()
@@ -305,7 +319,7 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_timer(now);
         }
-        self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min());
+        self.settle(now);
         self.decide(now)
     }
 
@@ -338,7 +352,7 @@ impl FeedbackWriter for TackPolicy {
     }
 
     fn awaits_answer(&self) -> bool {
-        self.fallback.is_none() && self.schedule.is_answered()
+        self.fallback.is_none() && self.schedule.awaits_answer()
     }
 
     fn report(

@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-/// Segments without the option, in a row, that show that none comes any more: so many at least,
+/// Least number of segments without the option, in a row, that show that none comes any more.
 const FEW: u32 = 6;
-/// and so many at most. A path that passes a quarter of them takes it off 40 in a row once in
+/// The largest such number. A path that passes a quarter of them takes it off 40 in a row once in
 /// 100,000 times; what passes one of twenty is of no use.
 const MANY: u32 = 40;
 /// With a smaller share of segments than this the option is of no use.
@@ -90,8 +90,9 @@ impl Absence {
         is_long && (self.run.count >= self.patience() || self.share < LEAST_SHARE)
     }
 
-    /// It is given another try.
+    /// TACK is tried again. The row that ended it was not one that the path passes.
     pub(super) fn try_again(&mut self) {
+        self.run.end();
         self.on_option();
         self.share = ALL / 2;
     }
@@ -128,7 +129,7 @@ impl Absence {
     }
 }
 
-/// Whether the option comes again, at who gave it up.
+/// Whether the option comes again, after it was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Return {
     run: Run,
@@ -145,7 +146,7 @@ impl Return {
 
     /// One came without it. The others may still come.
     pub(super) fn on_bare(&mut self) {
-        self.bare += 1;
+        self.bare = self.bare.saturating_add(1);
         if self.bare >= FEW {
             self.run.end();
         }
@@ -201,6 +202,20 @@ mod tests {
             absence.on_option();
         }
         assert_eq!(taken(absence), FEW as usize);
+    }
+
+    /// A path changes and does not let it through for a while, again and again: such a row ended
+    /// TACK, and is not what lies between two segments that pass.
+    #[test]
+    fn a_row_that_ended_tack_is_not_expected_again() {
+        let mut absence = Absence::new();
+        for _ in 0..5 {
+            assert_eq!(taken(absence), FEW as usize);
+            for number in 0..30 {
+                absence.on_bare(Instant::from_millis(1_000 + 5 * number), RTT);
+            }
+            absence.try_again();
+        }
     }
 
     /// One of ten segments comes with the option: never forty in a row come without it, but it is

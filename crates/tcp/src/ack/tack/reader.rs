@@ -44,8 +44,8 @@ pub(crate) struct TackReader {
     /// The longest round trip that the receiver may reckon with: those of the syncs since the last
     /// one that it is known to have.
     told_round_trip: Duration,
-    /// The round trip at the last acknowledgement.
-    round_trip: Duration,
+    /// The last round trip that was measured.
+    measured: Duration,
     /// Whether reports get through.
     hearing: Hearing,
     /// Reports in a row that seem to be older than the newest one.
@@ -81,7 +81,7 @@ impl TackReader {
             sync_lost: false,
             next_sync: 1,
             told_round_trip: Duration::ZERO,
-            round_trip: Duration::ZERO,
+            measured: Duration::ZERO,
             hearing: Hearing::new(),
             stale: Run::default(),
             sack: SackReader::new(sack),
@@ -433,12 +433,15 @@ impl FeedbackReader for TackReader {
             return None;
         }
         let ack_loss_rate = self.ack_loss_rate();
-        let before = core::mem::replace(&mut self.round_trip, state.round_trip);
         let steady = state.round_trip.max(state.smoothed_rtt);
-        // A queue of reports drains bit by bit. What ends from one to the next was none: a host
-        // slept, for instance, and SRTT may be long for dozens of round trips.
-        let is_over = self.last_sync.as_ref().is_some_and(|last_sync| {
-            before * 2 > last_sync.round_trip && state.round_trip * 4 < last_sync.round_trip
+        // A queue of reports drains bit by bit. A long round trip that is short at the next
+        // measurement was not one: a host slept, for instance, and SRTT may stay long for dozens of
+        // round trips.
+        let is_over = state.newest.is_some_and(|newest| {
+            let before = core::mem::replace(&mut self.measured, newest);
+            self.last_sync.as_ref().is_some_and(|last_sync| {
+                before * 2 > last_sync.round_trip && state.round_trip * 4 < last_sync.round_trip
+            })
         });
         let round_trip = if is_over { state.round_trip } else { steady };
         if let Some(last_sync) = &self.last_sync {

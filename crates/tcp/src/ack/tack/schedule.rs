@@ -356,11 +356,23 @@ impl Schedule {
         self.unreported += len;
     }
 
+    /// When the first of the data came that no acknowledgement has answered; `None` if there is
+    /// none.
+    pub(super) fn pending_since(&self) -> Option<Instant> {
+        (self.pending > 0).then_some(self.pending_since)
+    }
+
+    /// What ends with the data that arrived: a message, a gap.
+    #[inline]
+    pub(super) fn on_end(&mut self, arrival: &DataArrival) {
+        self.pushed |= arrival.push;
+        self.filled |= arrival.order == SegmentOrder::FilledGap;
+    }
+
     /// The data that arrived waits for a periodic report.
     #[inline]
     pub(super) fn on_waiting(&mut self, arrival: &DataArrival) {
-        self.pushed |= arrival.push;
-        self.filled |= arrival.order == SegmentOrder::FilledGap;
+        self.on_end(arrival);
         // A burst, if it began one, goes on, unless the peer says that nothing follows.
         let interval = self.shortest_interval();
         let overdue = self
@@ -379,8 +391,14 @@ impl Schedule {
 
     /// The data that arrived came before, under another number, if `again`.
     pub(super) fn on_repetition(&mut self, again: bool) {
-        self.is_news |= again;
         self.repeats.on_data(again);
+    }
+
+    /// There is something to report that no report said before, besides new data: a loss, or a
+    /// number whose data came before.
+    #[inline]
+    pub(super) fn on_news(&mut self) {
+        self.is_news = true;
     }
 
     /// Reports begin again with this arrival.
@@ -458,6 +476,11 @@ impl Schedule {
     /// An answer that carries the acknowledgement of a remainder is likely to come soon.
     pub(super) fn is_answered(&self) -> bool {
         self.conversation.is_answered()
+    }
+
+    /// The same, and the end of a message is among what no acknowledgement has answered.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.pushed && self.pending > 0 && self.is_answered()
     }
 
     /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream

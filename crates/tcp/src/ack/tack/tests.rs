@@ -367,6 +367,7 @@ impl Sender {
             min_rtt: RTT,
             smoothed_rtt: RTT,
             round_trip: RTT,
+            newest: Some(RTT),
             startup: false,
         });
         Self { log, reader }
