@@ -83,6 +83,9 @@ fn a_copy_that_the_path_made_draws_one_report() {
             schedule.on_report(report.at, &gaps);
         }
         schedule.on_data(at(1_000), None, 1 << 24);
+        if again {
+            schedule.on_news();
+        }
         schedule.on_repetition(again);
         schedule.on_report(at(1_000), &gaps);
         let mut more = 0;
