@@ -1,5 +1,7 @@
 //! Set-up of Block ACK agreements in a whole network.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::frame::AddbaKind;
 use crate::mac::Agreements;
