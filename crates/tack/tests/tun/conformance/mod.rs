@@ -3,9 +3,12 @@
 //!
 //! Time is real here. What leaves is waited for, however long it takes; a copy of what has left
 //! before does not count where something else is expected, because a slow machine makes timers run
-//! out. Where a script has bounds for a timeout, the least time is that of the RFC, which a slow
-//! machine does not shorten, and the most is seconds more.
+//! out. A silence is measured by the subject's own clock, its timestamps: a player that gets its
+//! turn late also sees what left after the silence. Where a script has bounds for a timeout, the
+//! least time is that of the RFC, which a slow machine does not shorten, and the most is seconds
+//! more.
 
+mod departure;
 mod ecn;
 mod loss;
 mod play;

@@ -15,6 +15,7 @@ use tack_testkit::trace::Origins;
 use tack_wire::checksum::{self, PROTOCOL_TCP, Sum};
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TcpOptions, Timestamps, icmp, ip};
 
+use super::departure::{Departure, SubjectClock};
 use super::subject::{Family, Opening, PORT, Settings, Subject, Who};
 use crate::world::sysctl;
 
@@ -45,6 +46,9 @@ pub(crate) struct Player {
     seen: Vec<(Header, usize)>,
     /// When the newest segment of the subject left.
     left: Departure,
+    subject_clock: SubjectClock,
+    /// When the player, or the subject's application, last began to do something.
+    acted: tack_base::Instant,
     /// What it acknowledges, and the window that it offers, bytes.
     offered: (u32, u32),
     ports: Option<u16>,
@@ -66,26 +70,7 @@ struct Arrival {
     header: Header,
     payload: Vec<u8>,
     ecn: Ecn,
-}
-
-/// When a segment of the subject left.
-#[derive(Clone, Copy, Debug)]
-struct Departure {
-    /// When the player saw it.
-    seen: tack_base::Instant,
-    /// What its timestamp says. Both subjects have ticks of a millisecond.
-    stamp: Option<u32>,
-}
-
-impl Departure {
-    /// How much later than `earlier` it left. The sender's clock knows nothing of how late the
-    /// player gets its turn.
-    fn since(self, earlier: Self) -> Duration {
-        match (self.stamp, earlier.stamp) {
-            (Some(now), Some(then)) => Duration::from_millis(now.wrapping_sub(then).into()),
-            _ => self.seen.saturating_since(earlier.seen),
-        }
-    }
+    left: Departure,
 }
 
 /// Byte number `position` of either stream.
@@ -122,6 +107,8 @@ impl Player {
                 seen: clock.now(),
                 stamp: None,
             },
+            subject_clock: SubjectClock::default(),
+            acted: clock.now(),
             offered: (0, 0),
             ports: (opening == Opening::Passive).then_some(PORT),
             iss: None,
@@ -172,6 +159,9 @@ impl Player {
                 && !time.is_zero()
             {
                 tokio::time::sleep(time).await;
+            }
+            if !matches!(line.action, Action::Leave(_) | Action::Event(_)) {
+                self.acted = self.clock.now();
             }
             let before = self.left;
             self.step(&line.action, &place).await;
@@ -327,14 +317,21 @@ impl Player {
         self.emit(&header, &payload, ecn).await;
     }
 
-    /// The next segment of the subject, within `limit`.
-    async fn next(&mut self, limit: Duration) -> Option<Arrival> {
+    /// When the next segment of the subject left by the player's clock, if it comes within `limit`.
+    async fn next_departure(&mut self, limit: Duration) -> Option<tack_base::Instant> {
         let wait = async {
             while self.inbox.is_empty() {
                 self.receive().await;
             }
         };
         tokio::time::timeout(limit, wait).await.ok()?;
+        let next = self.inbox.front()?;
+        Some(self.subject_clock.left(next.left))
+    }
+
+    /// The next segment of the subject, within `limit`.
+    async fn next(&mut self, limit: Duration) -> Option<Arrival> {
+        self.next_departure(limit).await?;
         let arrival = self.inbox.pop_front()?;
         self.learn(&arrival);
         Some(arrival)
@@ -365,10 +362,16 @@ impl Player {
             if FLOOD.contains(&segment.header.dst_port) {
                 continue;
             }
+            let left = Departure {
+                seen: self.clock.now(),
+                stamp: segment.header.options.timestamps.map(|stamps| stamps.value),
+            };
+            self.subject_clock.learn(left);
             self.inbox.push_back(Arrival {
                 header: segment.header,
                 payload: segment.payload.to_vec(),
                 ecn: outer.ecn,
+                left,
             });
         }
         protocols
@@ -382,10 +385,7 @@ impl Player {
             self.timestamps.1 = header.options.timestamps.is_some();
             self.shifts.1 = header.options.window_scale;
         }
-        self.left = Departure {
-            seen: self.clock.now(),
-            stamp: header.options.timestamps.map(|stamps| stamps.value),
-        };
+        self.left = arrival.left;
         let acknowledged = header.ack.0.wrapping_sub(ISS.0);
         self.offered = (acknowledged, scaled_window(header, self.shift()));
         if let Some(timestamps) = header.options.timestamps {
@@ -447,13 +447,19 @@ impl Player {
             && like.all(|seen| seen.window != header.window)
     }
 
+    /// Nothing leaves for `time` after the newest segment, or after what was done since. What left
+    /// later, which a player that gets its turn late may see as well, is for the lines that follow.
     async fn demand_silence(&mut self, time: Duration, place: &str) {
-        let end = self.clock.now() + time;
+        let end = self.subject_clock.left(self.left).max(self.acted) + time;
+        let until = self.clock.now() + time;
+        self.acted = end;
         loop {
-            let left = end.saturating_since(self.clock.now());
-            let Some(arrival) = self.next(left).await else {
+            let limit = until.saturating_since(self.clock.now());
+            let left = self.next_departure(limit).await;
+            if left.is_none_or(|left| left > end) {
                 return;
-            };
+            }
+            let arrival = self.next(limit).await.expect("it is there");
             let is_copy = self.is_copy(&arrival) && !self.is_window_update(&arrival);
             assert!(
                 is_copy,
@@ -492,6 +498,7 @@ impl Player {
     }
 
     async fn emit(&mut self, header: &Header, payload: &[u8], ecn: Ecn) {
+        self.acted = self.clock.now();
         let mut contents = vec![0; PREFIX + header.encoded_len()];
         header.emit(&mut contents[PREFIX..]);
         contents.extend(payload);
