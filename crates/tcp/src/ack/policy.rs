@@ -289,9 +289,9 @@ pub(crate) trait FeedbackWriter: AckPolicy {
         true
     }
 
-    /// True when a message arrived that the application is likely to answer soon, with data that
-    /// carries the window, and a timer runs for the case that it does not: until then a window that
-    /// has room for a segment is not announced by itself.
+    /// True when the application is likely to answer soon what arrived, with data that carries the
+    /// window, and a timer runs for the case that it does not: until then a window that has room
+    /// for a segment is not announced by itself.
     fn awaits_answer(&self) -> bool {
         false
     }

@@ -478,9 +478,9 @@ impl Schedule {
         self.conversation.is_answered()
     }
 
-    /// The same, and the end of a message is among what no acknowledgement has answered.
+    /// The same, and a report is due for what arrived, should no answer come.
     pub(super) fn awaits_answer(&self) -> bool {
-        self.pushed && self.pending > 0 && self.is_answered()
+        self.pending > 0 && self.is_answered()
     }
 
     /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream
