@@ -46,7 +46,10 @@ impl TackPolicy {
     /// some segments only, the next one with a stamp is worth half an interval: until then, if that
     /// is later than `now`.
     pub(super) fn number_awaited_until(&self, now: Instant) -> Option<Instant> {
-        if self.unnumbered_to == StreamOffset::SYN || !self.absence.is_usual() || self.window_used {
+        if self.unnumbered_to == StreamOffset::SYN
+            || !self.absence.is_usual()
+            || self.window_used.is_some()
+        {
             return None;
         }
         let longest = self.schedule.params.timer;

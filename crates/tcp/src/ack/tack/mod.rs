@@ -71,8 +71,9 @@ pub(crate) struct TackPolicy {
     /// The segment with the largest number brought nothing new.
     repeated: bool,
     window_closing: bool,
-    /// A report is due because the window is full and at least half of it is not acknowledged.
-    window_used: bool,
+    /// A report is due because the window is nearly used up, or full and at least half of it is
+    /// not acknowledged.
+    window_used: Option<AckReason>,
     delays: OneWayDelays,
     meter: ArrivalMeter,
     /// Data comes without stamps: something on the path strips them, or the peer sees no reports.
@@ -105,7 +106,7 @@ impl TackPolicy {
             loss_due: false,
             repeated: false,
             window_closing: false,
-            window_used: false,
+            window_used: None,
             delays: OneWayDelays::new(params.timing),
             meter: ArrivalMeter::default(),
             fallback: None,
@@ -136,10 +137,13 @@ impl TackPolicy {
         if loss.is_some_and(|at| at <= now) {
             return AckDecision::Now(self.loss_reason(now));
         }
-        match self.due() {
-            Some(due) if due.at <= now => AckDecision::Now(due.reason),
-            _ if self.window_used => AckDecision::Now(AckReason::Threshold),
-            due => {
+        if let Some(reason @ AckReason::Window) = self.window_used {
+            return AckDecision::Now(reason);
+        }
+        match (self.due(), self.window_used) {
+            (Some(due), _) if due.at <= now => AckDecision::Now(due.reason),
+            (_, Some(reason)) => AckDecision::Now(reason),
+            (due, None) => {
                 let settle = self.gaps.deadline(now, self.schedule.rtt_min());
                 let next = due.map(|due| due.at).into_iter().chain(settle).chain(loss);
                 match next.min() {
@@ -276,7 +280,7 @@ impl AckPolicy for TackPolicy {
         // application may be about to read what arrived: then one acknowledgement says both.
         let closing = arrival.window_left < (2 * arrival.peer_mss).min(arrival.window / 8);
         if closing && !core::mem::replace(&mut self.window_closing, closing) {
-            self.window_used = true;
+            self.window_used = Some(AckReason::Window);
             self.schedule.on_end(arrival);
             return AckDecision::Delayed(now);
         }
@@ -287,12 +291,12 @@ impl AckPolicy for TackPolicy {
         let has_room = arrival.window_left >= arrival.peer_mss;
         let is_carried = || arrival.push && self.schedule.is_answered() && self.is_carried();
         if arrival.unacknowledged >= arrival.window / 2 && !(has_room && is_carried()) {
-            self.window_used = !has_room;
+            if has_room {
+                return AckDecision::Now(AckReason::Threshold);
+            }
+            self.window_used = Some(AckReason::Threshold);
             self.schedule.on_end(arrival);
-            return match self.window_used {
-                true => AckDecision::Delayed(now),
-                false => AckDecision::Now(AckReason::Threshold),
-            };
+            return AckDecision::Delayed(now);
         }
         // Above a hole a report opens nothing, unless the buffer grows or the application reads.
         let opens = arrival.unacknowledged > 0 || arrival.window_moves;
@@ -327,7 +331,7 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_ack_sent(now, carried);
         }
-        self.window_used = false;
+        self.window_used = None;
         self.schedule.on_ack_sent(now, carried, &self.gaps);
         match self.decide(now) {
             AckDecision::Delayed(at) => Some(at),

@@ -133,3 +133,14 @@ impl Receiver {
         reports
     }
 }
+
+/// What a sender says whose round trip is `rtt` ms now.
+fn sync_with(rtt: u32) -> Sync {
+    Sync {
+        startup: false,
+        ack_loss_rate: 0,
+        number: 1,
+        rtt_min: RTT.as_micros() as u32,
+        rtt: 1_000 * rtt,
+    }
+}

@@ -10,13 +10,13 @@ use crate::cc::SendToken;
 use crate::send::sent::{FlightStart, SentLog};
 
 /// A sender with ten segments in flight and its reader.
-struct Sender {
+pub(super) struct Sender {
     log: SentLog,
-    reader: TackReader,
+    pub(super) reader: TackReader,
 }
 
 impl Sender {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut log = SentLog::new();
         for segment in 0..10 {
             log.push(

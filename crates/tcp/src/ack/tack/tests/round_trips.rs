@@ -1,8 +1,8 @@
 //! When the sender states its round trip.
 
-use tack_wire::tack::Sync;
-
+use super::reader::Sender;
 use super::*;
+use crate::ack::feedback::{FeedbackReader, SenderState};
 
 /// Polls for a sync at `now`, after an acknowledgement that measured `newest`, if anything; all in
 /// milliseconds.

@@ -55,5 +55,5 @@ fn a_window_that_is_nearly_used_up_is_told_after_what_is_read_at_once() {
     let decision = message(&mut receiver, at(100), 1, 2_000);
     assert_eq!(decision, AckDecision::Delayed(at(100)));
     let decision = receiver.policy.on_timer(at(100));
-    assert_eq!(decision, AckDecision::Now(AckReason::Threshold));
+    assert_eq!(decision, AckDecision::Now(AckReason::Window));
 }
