@@ -1,4 +1,4 @@
-//! When reports leave: after bursts, for losses, in silence, and how long stragglers are waited for.
+//! When reports leave: after bursts, for losses, in silence; and how long stragglers are awaited.
 
 use tack_base::Rate;
 
