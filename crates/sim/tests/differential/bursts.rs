@@ -52,8 +52,8 @@ mod tests {
     use crate::paths::path;
     use crate::runs::fresh;
 
-    /// Path 186205 has this reason. A TACK that is slower than the plain policy that acknowledges as
-    /// rarely has not, nor has a path whose difference stays without marks: path 177225, with a
+    /// Path 186205 has this reason. A TACK that is slower than the plain policy that acknowledges
+    /// as rarely has not, nor has a path whose difference stays without marks: path 177225, with a
     /// threshold that its queue does not reach.
     #[test]
     fn bursts_are_a_reason_where_a_threshold_marks_and_a_sparse_policy_is_as_slow() {
