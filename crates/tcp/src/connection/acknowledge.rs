@@ -578,8 +578,7 @@ impl Connection {
         self.numbering.set(self.feedback.stamps());
     }
 
-    /// Lets the peer know what it needs of our sending. `newest` is the round trip of the newest
-    /// segment that it acknowledged, where that was measured.
+    /// States to the peer what it needs to know. `newest`: the round trip measured now, if any.
     #[inline]
     fn inform_peer(&mut self, now: Instant, newest: Option<Duration>) {
         if self.telemetry.counters.data_segments == 0 {
