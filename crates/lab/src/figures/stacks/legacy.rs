@@ -62,7 +62,7 @@ pub(super) const ACKS: f64 = 10.0;
 /// How far from its rule a receiver that acknowledges every second packet in order may be,
 /// acknowledgements for each packet: the timer, and the ends of what is measured, add and take a
 /// little.
-const RULE: std::ops::RangeInclusive<f64> = -0.05..=0.05;
+pub(super) const RULE: std::ops::RangeInclusive<f64> = -0.05..=0.05;
 
 /// Most points by which a change of goodput may differ from that of the airtime of data which
 /// explains it.

@@ -5,8 +5,10 @@ use std::ops::RangeInclusive;
 
 use tack_stats::{Estimate, Finding};
 
-use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, same_goodput};
-use super::measured::{Measured, Stated, acks, goodput, value};
+use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, RULE, same_goodput};
+use super::measured::{
+    Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, goodput, value,
+};
 use super::ways::{
     KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, pantheon,
     settled,
@@ -22,7 +24,7 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     for pair in &PAIRS {
         for ways in [pair.joined, pair.single] {
             let queues = Compared::new(measured, ways, false);
-            claims.extend([queues.same_goodput(), queues.same_acks()]);
+            claims.extend([queues.same_goodput(), queues.same_acks_or_rules()]);
             claims.push(Compared::new(measured, ways, true).no_slower(GOODPUT));
         }
         // BBR has two of these alone.
@@ -35,6 +37,7 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         let mut same = policers([ours, kernel]).same_goodput();
         same.claim = bursts(measured, pair, same.claim);
         claims.push(same);
+        claims.push(policers([ours, kernel]).same_acks_or_rules());
         claims.push(policers([ours, pair.without_gso]).same_goodput());
         claims.push(policers([pair.without_gso, kernel]).faster(GOODPUT));
     }
@@ -182,6 +185,30 @@ impl<'a> Compared<'a> {
     fn same_acks(&self) -> Stated {
         let words = format!("as many acknowledgements for each data packet, to {ACKS} %");
         self.claim(&words, acks, -ACKS..=ACKS)
+    }
+
+    /// The same number of acknowledgements, or each side sends what its rules say of the order in
+    /// which packets come (see [`RULE`]), on the mean over the paths.
+    fn same_acks_or_rules(&self) -> Stated {
+        let [ours, kernel] = self.ways;
+        let beyond = |way, of: fn(&Values) -> f64| {
+            let each = self.paths.iter();
+            let each = each.map(|path| self.measured.of(*path, way, of).mean);
+            Estimate::of(&each.collect::<Vec<_>>())
+        };
+        let mine = beyond(ours, acks_beyond_rule);
+        let theirs = beyond(kernel, acks_beyond_rule_of_linux);
+        let follow = mine.is_within(RULE).and(theirs.is_within(RULE));
+        let stated = self.same_acks();
+        let claim = stated.claim.or(
+            format!(
+                "Both acknowledge every second packet in order and at once each other one, and the kernel each that makes its window grow, less \
+                    what compression of SACKs saves. This stack sends {mine} for each packet more than that, the kernel {theirs}: the order of \
+                    the packets and compression make the difference."
+            ),
+            self.measured.judged(&self.paths, &self.ways, follow),
+        );
+        Stated { claim, ..stated }
     }
 
     /// By at least so many percent.

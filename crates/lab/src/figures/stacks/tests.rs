@@ -480,6 +480,7 @@ fn the_paths_of_the_pantheon_are_judged_together() {
         let words = [
             "policers",
             "tack CUBIC delayed:2, batches beside kernel CUBIC:",
+            "goodput",
         ];
         let verdicts = verdicts_at(&depth, &results, &words);
         assert_eq!(verdicts, ["pass", of_kernel], "{no_gso}");
@@ -516,4 +517,30 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
     assert_eq!(verdict(5e6, 15e3, 60.0), ["deviation", "fail"]);
     assert_eq!(verdict(5e6, 12e3, 60.0), ["fail"; 2]);
     assert_eq!(verdict(5e6, 15e3, 50.0), ["fail"; 2]);
+}
+
+#[test]
+fn the_order_of_packets_is_a_reason_of_acknowledgements_on_policers() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 1);
+    let verdict = |acks: f64, disordered: f64| {
+        let mut results = Results::default();
+        for point in plan(&depth) {
+            results.insert(&point, alike());
+        }
+        for path in pantheon().filter(super::ways::Route::is_policer) {
+            let mut values = alike();
+            values.insert(value::ACKS, acks);
+            values.insert(value::DISORDERED, disordered);
+            results.insert(&cell(&depth, path, BATCHES_BBR).at(1), values);
+        }
+        let words = [
+            "policers",
+            "tack BBR delayed:2, batches beside kernel BBR:",
+            "as many",
+        ];
+        verdicts_at(&depth, &results, &words)
+    };
+    assert_eq!(verdict(0.5, 0.0), ["pass"]);
+    assert_eq!(verdict(0.8, 0.6), ["deviation"]);
+    assert_eq!(verdict(0.8, 0.0), ["fail"]);
 }
