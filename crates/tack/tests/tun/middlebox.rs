@@ -287,7 +287,7 @@ fn stripped_from_some_segments_tack_goes_on() {
                 seen[direction] += 1;
                 let is_chosen = match kind {
                     Some(share) => random.chance(share),
-                    None => seen[direction] % 3 == 0,
+                    None => seen[direction].is_multiple_of(3),
                 };
                 let is_hit = is_chosen && boxes[direction].pass(packet);
                 counted.lock().unwrap()[direction] += u32::from(is_hit);

@@ -34,7 +34,7 @@ impl Strips {
             seen += 1;
             let is_hit = match self {
                 Self::None => false,
-                Self::Every(n) => seen % n == 0,
+                Self::Every(n) => seen.is_multiple_of(n),
                 Self::Share(share) => random.chance(share),
             };
             if is_hit {

@@ -176,7 +176,7 @@ mod tests {
         let mut rates = Vec::new();
         for ms in 0..1_000_u64 {
             let at = Instant::from_millis(ms);
-            if ms % 2 == 0 || (500..600).contains(&ms) {
+            if ms.is_multiple_of(2) || (500..600).contains(&ms) {
                 meter.on_undated(1_000);
             } else {
                 meter.on_data(at, ms as u32 * 1_000, 1_000);

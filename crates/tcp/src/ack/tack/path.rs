@@ -225,7 +225,7 @@ mod tests {
         for (each, is_given_up) in [(10, true), (5, false)] {
             let mut absence = Absence::new();
             let mut bare = |number: u64| {
-                if number % each == 0 {
+                if number.is_multiple_of(each) {
                     absence.on_option();
                     return false;
                 }
