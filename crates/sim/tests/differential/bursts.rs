@@ -1,11 +1,9 @@
-//! A reason that lies in the bursts which rare acknowledgements free.
+//! A reason: a rare acknowledgement frees a burst of segments.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, gain, shows};
-use crate::measure::{PLAIN, Variant};
+use crate::judge::Flag;
 use crate::paths::Path;
-use crate::runs;
-use crate::way_back::{SPARSE_PLAIN, SPARSEST_PLAIN};
+use crate::way_back::as_with_sparse;
 
 /// How the line of a path begins that says from how many packets on its queue marks.
 const THRESHOLD: &str = "ecn_threshold = ";
@@ -20,35 +18,14 @@ pub(crate) fn marked_bursts(path: &Path, tack: &Figures) -> Option<String> {
     if !path.toml.lines().any(|line| line.starts_with(THRESHOLD)) {
         return None;
     }
-    let [free_tack, free_plain] = Variant::both().map(|mut variant| {
-        variant.path_keys.push(WITHOUT_MARKS.to_owned());
-        runs::fresh(path, &variant)
-    });
-    if shows(Flag::Slow, path, &free_tack, &free_plain) {
-        return None;
-    }
-    let (policy, sparse) = SPARSE_PLAIN
-        .iter()
-        .chain(&[SPARSEST_PLAIN])
-        .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
-        .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
-    let is_alike = sparse.acks_per_byte() >= 0.5 * tack.acks_per_byte()
-        && !shows(Flag::Slow, path, tack, &sparse);
-    is_alike.then(|| {
-        format!(
-            "bursts meet with marks: without these TACK is {:.2} times as fast as {PLAIN}; with them it sends {:.0} per MB and is {:.2} \
-             times as fast as {policy}, which sends {:.0}",
-            gain(path, &free_tack, &free_plain),
-            1e6 * tack.acks_per_byte(),
-            gain(path, tack, &sparse),
-            1e6 * sparse.acks_per_byte(),
-        )
-    })
+    let without = WITHOUT_MARKS.to_owned();
+    as_with_sparse(path, Flag::Slow, tack, without, "bursts meet with marks")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Variant;
     use crate::paths::path;
     use crate::runs::fresh;
 

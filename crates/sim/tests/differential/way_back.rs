@@ -186,8 +186,22 @@ pub(crate) fn bursts_of_acknowledgements(
     if !path.toml.contains(BURSTS) {
         return None;
     }
+    let without = format!("{BURSTS}.good_to_bad=0");
+    let words = "bursts of losses are counted in packets";
+    as_with_sparse(path, flag, tack, without, words)
+}
+
+/// Without what the key `without` takes away the difference must be gone, and with it a plain policy
+/// that acknowledges no more often than TACK, but at least half as often, must fare no better.
+pub(crate) fn as_with_sparse(
+    path: &Path,
+    flag: Flag,
+    tack: &Figures,
+    without: String,
+    words: &str,
+) -> Option<String> {
     let [even_tack, even_plain] = Variant::both().map(|mut variant| {
-        variant.path_keys.push(format!("{BURSTS}.good_to_bad=0"));
+        variant.path_keys.push(without.clone());
         runs::fresh(path, &variant)
     });
     if shows(flag, path, &even_tack, &even_plain) {
@@ -204,8 +218,8 @@ pub(crate) fn bursts_of_acknowledgements(
     let is_alike = !shows(flag, path, tack, &sparse);
     is_alike.then(|| {
         format!(
-            "bursts of losses are counted in packets: without them TACK is {:.2} times as fast as {PLAIN}; with them it sends {:.0} per MB \
-             and is {:.2} times as fast as {policy}, which sends {:.0}",
+            "{words}: without them TACK is {:.2} times as fast as {PLAIN}; with them it sends {:.0} per MB and is {:.2} times as fast as \
+             {policy}, which sends {:.0}",
             gain(path, &even_tack, &even_plain),
             1e6 * tack.acks_per_byte(),
             gain(path, tack, &sparse),

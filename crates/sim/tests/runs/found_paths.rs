@@ -1,6 +1,6 @@
-//! Paths that the random search (`../differential/`) flagged, each with its neighbours, and what
-//! was repaired on them or was found not to be TACK's, by what was flagged. As there, `delayed:2`
-//! on the same path is the measure.
+//! Paths that the random search (`../differential/`) flagged, each with its neighbours, sorted by
+//! the flag. A test asserts that the fault is repaired, or that it is not TACK's. TACK is compared
+//! with `delayed:2` on the same path, as in the search.
 
 mod acknowledgements;
 mod goodput;

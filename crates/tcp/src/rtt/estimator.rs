@@ -327,7 +327,7 @@ impl RttEstimator {
         Some(if is_past { self.latest } else { smoothed }.into())
     }
 
-    /// The round trip as the peer is told of it: [`Self::window_time`], or `newest` where that is
+    /// The round trip that the peer is told: [`Self::window_time`], or `newest` where that is
     /// longer. After a host slept, the peer would take the time of its sleep for that in a queue.
     #[inline]
     pub(crate) fn current(&self, newest: Option<Duration>) -> Option<Duration> {

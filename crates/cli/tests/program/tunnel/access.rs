@@ -85,7 +85,7 @@ fn refusals_say_why() {
         "nowhere.invalid:80",
     ]);
     assert!(refused(&two, &closed.to_string()).contains("connection refused"));
-    // Where there is no name server, that is what is said.
+    // Without a name server the message says so.
     let said = refused(&two, "nowhere.invalid:80");
     let is_said = |words| said.contains(words);
     assert!(

@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(taken(absence), FEW as usize);
     }
 
-    /// A path changes and does not let it through for a while, again and again: such a row ended
-    /// TACK, and is not what lies between two segments that pass.
+    /// A path drops the option for a while, again and again. Such a row ended TACK: it says nothing
+    /// of how many segments without the option a path has between two that have it.
     #[test]
     fn a_row_that_ended_tack_is_not_expected_again() {
         let mut absence = Absence::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Neighbours with a load of their own get it through, take the air that it costs, and no more.
+/// Neighbours that offer a fixed load deliver all of it, and take no more airtime than it costs.
 #[test]
 fn a_load_of_neighbours_takes_its_share_of_the_air() {
     let mut config = config(Standard::A, 1);

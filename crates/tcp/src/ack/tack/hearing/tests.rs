@@ -286,10 +286,7 @@ fn a_trial_ends_when_reports_stop_and_at_last_when_none_come() {
     sender.run(1_305..1_400);
     sender.report(at(1_400), trial + 2);
     let stamped = sender.run(1_405..1_700);
-    assert_eq!(
-        stamped, 6,
-        "what came before the report is no row of the path"
-    );
+    assert_eq!(stamped, 6, "acknowledgements before the trial do not count");
     // Queues that grow do not lengthen it.
     let mut sender = begun();
     sender.rtt = Duration::from_secs(5);
