@@ -191,8 +191,9 @@ pub(crate) fn bursts_of_acknowledgements(
     as_with_sparse(path, flag, tack, without, words)
 }
 
-/// Without what the key `without` takes away the difference must be gone, and with it a plain policy
-/// that acknowledges no more often than TACK, but at least half as often, must fare no better.
+/// With the key `without`, which takes the fault away, the difference must be gone. With the fault
+/// a plain policy that acknowledges no more often than TACK, but at least half as often, must fare
+/// no better.
 pub(crate) fn as_with_sparse(
     path: &Path,
     flag: Flag,
