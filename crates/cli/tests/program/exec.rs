@@ -64,7 +64,7 @@ impl World {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    fn ok(&self, line: &str) {
+    pub(crate) fn ok(&self, line: &str) {
         let mut command = Command::new("sh");
         command.args(["-ec", line]).current_dir(self.scratch.path());
         let ended = finish(&mut command);
@@ -212,7 +212,7 @@ pub(crate) fn two() -> Option<World> {
 }
 
 /// Both ends know each other.
-fn met(world: &World) -> Service {
+pub(crate) fn met(world: &World) -> Service {
     let key = key_of(&world.user_ok("../tack id"));
     let (service, server_key) = world.serve(SERVER, "10.5.0.2:7777", &key);
     world.user_ok(&format!(
@@ -491,4 +491,34 @@ fn ssh_reads_the_configuration_of_the_system() {
     let ended = finish(&mut world.user_after(&prepare, "1000", line));
     assert_eq!(ended.code, Some(255), "{ended:?}");
     assert!(ended.stderr.contains("Bad owner"), "{ended:?}");
+}
+
+/// What a machine may lack is named, with what would change it, and the command does not run.
+#[test]
+fn without_user_namespaces_or_tun_devices_it_says_so() {
+    let Some(world) = two() else { return };
+    let _service = met(&world);
+    let attempt = |prepare: &str| {
+        let line = "exec ../tack exec server: -- touch ran";
+        let ended = finish(&mut world.user_after(prepare, USER, line));
+        assert_eq!(ended.code, Some(125), "{ended:?}");
+        assert!(!world.path("home/ran").exists());
+        ended.stderr
+    };
+    let missing = attempt("mknod() { :; }");
+    assert!(missing.contains("module tun"), "{missing}");
+    let forbidden = attempt("mknod() { command mknod -m 600 /dev/net/tun c 10 200; }");
+    assert!(forbidden.contains("mode 0666"), "{forbidden}");
+    // A namespace in which there can be no other; the machine keeps its own limit.
+    let wrapper = format!(
+        "#!/bin/sh\n\
+         exec /usr/bin/setpriv $1 $2 $3 unshare --user --map-user={USER} --map-group={USER} \
+         --keep-caps sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"' \
+         sh \"$4\" \"$5\" \"$6\"\n"
+    );
+    fs::create_dir(world.path("bin")).unwrap();
+    fs::write(world.path("bin/setpriv"), wrapper).unwrap();
+    world.ok("chmod -R a+rX bin; chmod a+x bin/setpriv");
+    let limited = attempt(&format!("PATH={}:$PATH", world.text("bin")));
+    assert!(limited.contains("user.max_user_namespaces=0"), "{limited}");
 }

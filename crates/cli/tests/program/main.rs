@@ -15,6 +15,7 @@ mod emulated_wifi;
 mod endings;
 mod entries;
 mod exec;
+mod exec_secure;
 mod faults;
 mod gateway;
 mod guesses;
