@@ -191,6 +191,12 @@ pub(super) fn acks(values: &Values) -> f64 {
     values.get(value::ACKS)
 }
 
+/// Segments of the sender's congestion window, on the mean.
+pub(super) fn segments_of_window(values: &Values) -> f64 {
+    let bytes = values.get(value::WINDOW_RATE) / 8.0 * values.get(value::RTT) / 1e3;
+    bytes / values.get(value::PAYLOAD)
+}
+
 /// Acknowledgements for each data packet that arrived of a receiver that acknowledges every second
 /// one in order, and at once each that is not, or that fills a hole.
 pub(super) fn acks_by_rule(values: &Values) -> f64 {

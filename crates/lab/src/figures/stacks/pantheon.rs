@@ -7,11 +7,12 @@ use tack_stats::{Estimate, Finding};
 
 use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, RULE, same_goodput};
 use super::measured::{
-    Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, goodput, value,
+    Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, goodput,
+    segments_of_window, value,
 };
 use super::ways::{
-    KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, pantheon,
-    settled,
+    KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, SETTLED, TACK, WAYS,
+    Why, pantheon, settled,
 };
 use crate::claim::Claim;
 use crate::measure::Values;
@@ -27,9 +28,13 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
             claims.extend([queues.same_goodput(), queues.same_acks_or_rules()]);
             claims.push(Compared::new(measured, ways, true).no_slower(GOODPUT));
         }
-        // BBR has two of these alone.
         for route in settled().filter(|route| pair.joined.iter().all(|way| route.has(*way))) {
-            let claim = once_settled(measured, pair, route);
+            let claim = same_goodput(measured, pair, pair.joined, "as it is", route);
+            let claim = match route.settled.map(|settled| settled.why) {
+                Some(Why::FullWayBack(most)) => full_way_back(measured, pair, route, most, claim),
+                Some(Why::FewSegments) => few_segments(measured, pair, route, claim),
+                Some(Why::Nothing) | None => claim,
+            };
             claims.push(measured.state(&[route], &pair.joined, claim));
         }
         let policers = |ways| Compared::new(measured, ways, true);
@@ -55,13 +60,19 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     claims
 }
 
-/// The goodput of BBR where acknowledgements come in bunches, once it has settled. What is
-/// delivered at once has a size: where acknowledgements fill that, longer ones are fewer, and so is
-/// what they let go.
-fn once_settled(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
+/// Excuses a difference of goodput where acknowledgements come in bunches. What is delivered at
+/// once has a size: where acknowledgements fill that, longer ones are fewer, and so is what they
+/// let go.
+fn full_way_back(
+    measured: &Measured<'_>,
+    pair: &Pair,
+    route: Route,
+    most: f64,
+    claim: Claim,
+) -> Claim {
     let ways = pair.joined;
     let of = |way, name| measured.get(route, way, name);
-    let least = 0.95 * route.settled.unwrap_or(f64::INFINITY);
+    let least = 0.95 * most;
     let full = Finding::all(ways.map(|way| of(way, value::BACK).is_at_least(least)));
     let longer = measured.change(route, ways, |values| values.get(value::BACK_SIZE));
     let slower = measured.change(route, ways, goodput);
@@ -71,8 +82,7 @@ fn once_settled(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
         holds: full.holds && opposite,
         ..full
     };
-    let full = measured.judged(&[route], &ways, full);
-    same_goodput(measured, pair, ways, "as it is", route).or(
+    claim.or(
         format!(
             "Acknowledgements fill the way back: it delivers {} against {} bytes a second (at least {least}), in packets of {} against {} \
                 bytes, as UDP makes them longer, and {} against {} of them for each data packet.",
@@ -83,7 +93,26 @@ fn once_settled(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim {
             of(ways[0], value::ACKS),
             of(ways[1], value::ACKS),
         ),
-        full,
+        measured.judged(&[route], &ways, full),
+    )
+}
+
+/// Excuses a higher goodput of this stack where the window has a few segments. Linux counts whole
+/// ones, and rounds down what is left of the window after a loss; this stack counts bytes.
+fn few_segments(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> Claim {
+    /// Segments of a window of which one is at least an eighth.
+    const FEW: f64 = 8.0;
+    let ways = pair.joined;
+    let window = ways.map(|way| measured.of(route, way, segments_of_window));
+    let more = measured.change(route, ways, goodput).is_at_least(0.0);
+    let few = Finding::all(window.map(|segments| segments.is_at_most(FEW)));
+    claim.or(
+        format!(
+            "The window has {} against {} segments on the mean (at most {FEW}). Linux counts whole ones, and rounds 0.7 of it down after a loss; \
+                this stack counts bytes, and has more goodput.",
+            window[0], window[1]
+        ),
+        measured.judged(&[route], &ways, few.and(more)),
     )
 }
 
@@ -177,9 +206,20 @@ impl<'a> Compared<'a> {
         }
     }
 
+    /// On those paths that are not judged by themselves, once the senders have settled.
     fn same_goodput(&self) -> Stated {
+        let by_themselves = |path: &Route| {
+            SETTLED
+                .iter()
+                .any(|settled| settled.path == path.name && settled.ways == self.ways)
+        };
+        let others = self.paths.iter().filter(|path| !by_themselves(path));
+        let others = Self {
+            paths: others.copied().collect(),
+            ..*self
+        };
         let words = format!("the same goodput, to {GOODPUT} %");
-        self.claim(&words, goodput, -GOODPUT..=GOODPUT)
+        others.claim(&words, goodput, -GOODPUT..=GOODPUT)
     }
 
     fn same_acks(&self) -> Stated {

@@ -347,11 +347,11 @@ fn a_part_is_the_runs_of_its_claims_on_its_links() {
     assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 10);
     assert_eq!(count(&[Only::N]), N.ways().count());
     assert_eq!(count(&[Only::Gro]), 4 * 6);
-    // The quick path also has the reasons, policers the kernel without GSO; BBR
-    // is measured on two after it has settled.
+    // The quick path also has the reasons, policers the kernel without GSO; five
+    // are measured after senders have settled, too.
     assert_eq!(
         count(&[Only::Gro, Only::Pantheon]),
-        18 * 4 + 2 + 6 * 2 + 2 * 2
+        18 * 4 + 2 + 6 * 2 + 5 * 2
     );
     assert_eq!(count(&[Only::Quic, Only::Wired]), 6);
     let whole = plan(&part(&[], 1));
@@ -496,7 +496,7 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
         for point in plan(&depth) {
             results.insert(&point, alike());
         }
-        for path in settled() {
+        for path in settled().filter(|path| path.has(BATCHES_BBR)) {
             for (way, goodput, back, size) in [
                 (BATCHES_BBR, goodput, back, size),
                 (KERNEL_BBR, 6e6, 15e3, 52.0),
@@ -510,13 +510,40 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
                 }
             }
         }
-        verdicts_at(&depth, &results, &["from 40 s on"])
+        verdicts_at(&depth, &results, &["from 40 s on", "BBR"])
     };
     assert_eq!(verdict(6e6, 9e3, 60.0), ["pass"; 2]);
     // The other path's way back has room for five times as much.
     assert_eq!(verdict(5e6, 15e3, 60.0), ["deviation", "fail"]);
     assert_eq!(verdict(5e6, 12e3, 60.0), ["fail"; 2]);
     assert_eq!(verdict(5e6, 15e3, 50.0), ["fail"; 2]);
+}
+
+#[test]
+fn few_segments_of_a_window_are_a_reason_for_more_goodput_alone() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 2);
+    let verdict = |goodput: f64, window: f64| {
+        let mut results = Results::default();
+        for point in plan(&depth) {
+            results.insert(&point, alike());
+        }
+        for path in settled().filter(|path| path.has(BATCHES_CUBIC)) {
+            for (way, goodput) in [(BATCHES_CUBIC, goodput), (KERNEL_CUBIC, 350e3)] {
+                let mut values = alike();
+                values.insert(value::GOODPUT, goodput);
+                values.insert(value::RTT, 80.0);
+                values.insert(value::WINDOW_RATE, window * 1_440.0 * 8.0 / 80e-3);
+                for seed in 1..=2 {
+                    results.insert(&cell(&depth, path, way).at(seed), values.clone());
+                }
+            }
+        }
+        verdicts_at(&depth, &results, &["from 40 s on", "CUBIC"])
+    };
+    assert_eq!(verdict(350e3, 4.0), ["pass"; 3]);
+    assert_eq!(verdict(400e3, 4.0), ["deviation", "fail", "fail"]);
+    assert_eq!(verdict(400e3, 12.0), ["fail"; 3]);
+    assert_eq!(verdict(300e3, 4.0), ["fail"; 3]);
 }
 
 #[test]

@@ -195,8 +195,31 @@ pub(super) struct Route {
     pub(super) name: &'static str,
     pub(super) is_wireless: bool,
     settings: &'static [&'static str],
-    /// It is measured once BBR has settled; so many bytes a second its way back delivers at most.
-    pub(super) settled: Option<f64>,
+    /// It is measured late, when senders have settled.
+    pub(super) settled: Option<Settled>,
+}
+
+/// What is measured of a path on which ten seconds are too short.
+#[derive(Clone, Copy)]
+pub(super) struct Settled {
+    /// The name of the path.
+    pub(super) path: &'static str,
+    name: &'static str,
+    /// This stack, and the kernel.
+    pub(super) ways: [usize; 2],
+    pub(super) why: Why,
+    duration: &'static str,
+}
+
+/// Why the stacks may differ on such a path, once they have settled.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Why {
+    /// They need not.
+    Nothing,
+    /// Acknowledgements may fill the way back, which delivers at most so many bytes a second.
+    FullWayBack(f64),
+    /// The window has so few segments that it matters how parts of one are counted.
+    FewSegments,
 }
 
 const fn radio(name: &'static str, settings: &'static [&'static str]) -> Route {
@@ -240,13 +263,12 @@ impl Route {
     /// The ways that are measured on it, by their place in [`WAYS`].
     pub(super) fn ways(&self) -> impl Iterator<Item = usize> + use<> {
         let (is_n, is_policer) = (self.name == N.name, self.is_policer());
-        let is_settled = self.settled.is_some();
-        (0..WAYS.len()).filter(move |way| match *way {
-            KERNEL_BBR | BATCHES_BBR => true,
-            _ if is_settled => false,
-            ONLY_POLICERS.. => is_policer,
-            ONLY_N.. => is_n,
-            _ => true,
+        let settled = self.settled;
+        (0..WAYS.len()).filter(move |way| match (settled, *way) {
+            (Some(settled), way) => settled.ways.contains(&way),
+            (None, ONLY_POLICERS..) => is_policer,
+            (None, ONLY_N..) => is_n,
+            (None, _) => true,
         })
     }
 }
@@ -264,19 +286,59 @@ pub(super) fn pantheon() -> impl Iterator<Item = Route> {
     })
 }
 
-/// The paths whose acknowledgements come in bunches, once BBR has settled: it takes half a minute
-/// there, with round trips of a second in which few samples of the rate come.
+/// What is measured once senders have settled.
+///
+/// Where acknowledgements come in bunches BBR needs half a minute, with round trips of a second in
+/// which few samples of the rate come. Where slow start ends over a queue that holds a second of
+/// the path's rate, CUBIC repairs its losses for ten seconds. And where the window has a few
+/// segments, ten seconds are few losses.
+pub(super) const SETTLED: [Settled; 5] = [
+    Settled {
+        path: "ACKs delivered each 100 ms",
+        name: "ACKs delivered each 100 ms, from 40 s on",
+        ways: [BATCHES_BBR, KERNEL_BBR],
+        // One opportunity for 1,500 bytes in 100 ms.
+        why: Why::FullWayBack(15e3),
+        duration: "70s",
+    },
+    Settled {
+        path: "ACKs delivered each 200 ms",
+        name: "ACKs delivered each 200 ms, from 40 s on",
+        ways: [BATCHES_BBR, KERNEL_BBR],
+        // Ten of them in 200 ms.
+        why: Why::FullWayBack(75e3),
+        duration: "70s",
+    },
+    Settled {
+        path: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss",
+        name: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss, from 40 s on",
+        ways: [BATCHES_CUBIC, KERNEL_CUBIC],
+        why: Why::FewSegments,
+        duration: "130s",
+    },
+    Settled {
+        path: "2.64 Mbit/s Poisson, 88 ms",
+        name: "2.64 Mbit/s Poisson, 88 ms, from 40 s on",
+        ways: [BATCHES_CUBIC, KERNEL_CUBIC],
+        why: Why::Nothing,
+        duration: "70s",
+    },
+    Settled {
+        path: "3.04 Mbit/s Poisson, 130 ms",
+        name: "3.04 Mbit/s Poisson, 130 ms, from 40 s on",
+        ways: [BATCHES_CUBIC, KERNEL_CUBIC],
+        why: Why::Nothing,
+        duration: "70s",
+    },
+];
+
+/// The paths of [`SETTLED`].
 pub(super) fn settled() -> impl Iterator<Item = Route> {
-    // One opportunity for 1,500 bytes in 100 ms, and ten in 200 ms.
-    const PATHS: [(&str, f64); 2] = [
-        ("ACKs delivered each 100 ms, from 40 s on", 15e3),
-        ("ACKs delivered each 200 ms, from 40 s on", 75e3),
-    ];
-    PATHS.into_iter().flat_map(|(name, back)| {
-        let same = move |path: &Route| name.starts_with(path.name);
+    SETTLED.into_iter().flat_map(|settled| {
+        let same = move |path: &Route| path.name == settled.path;
         pantheon().filter(same).map(move |path| Route {
-            name,
-            settled: Some(back),
+            name: settled.name,
+            settled: Some(settled),
             ..path
         })
     })
@@ -316,12 +378,15 @@ pub(super) fn cell(depth: &Depth, route: Route, way: usize) -> Cell {
     // of ten seconds: from 5 s to 15 s each run has that once, to 25 s twice.
     let seconds = depth.pick(["warmup=5s", "duration=15s"], ["warmup=5s", "duration=25s"]);
     let seconds = match route.settled {
-        Some(_) => ["warmup=40s", "duration=70s"],
-        None => seconds,
+        Some(settled) => [
+            "warmup=40s".to_owned(),
+            format!("duration={}", settled.duration),
+        ],
+        None => seconds.map(str::to_owned),
     };
     let mut cell = Cell::new(source)
-        .set(seconds[0])
-        .set(seconds[1])
+        .set(seconds[0].as_str())
+        .set(seconds[1].as_str())
         .set(format!("flow.0.congestion={}", way.congestion))
         .set(format!("flow.0.ack={}", way.ack))
         .measuring(Measure::RealTime(way.stack));
