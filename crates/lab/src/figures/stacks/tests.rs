@@ -514,9 +514,11 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
     };
     assert_eq!(verdict(6e6, 9e3, 60.0), ["pass"; 2]);
     // The other path's way back has room for five times as much.
-    assert_eq!(verdict(5e6, 15e3, 60.0), ["deviation", "fail"]);
-    assert_eq!(verdict(5e6, 12e3, 60.0), ["fail"; 2]);
-    assert_eq!(verdict(5e6, 15e3, 50.0), ["fail"; 2]);
+    assert_eq!(verdict(5.2e6, 15e3, 60.0), ["deviation", "fail"]);
+    assert_eq!(verdict(4.3e6, 12.5e3, 60.0), ["fail"; 2]);
+    // As many acknowledgements, or more: they are no reason.
+    assert_eq!(verdict(5.2e6, 15e3, 52.0), ["fail"; 2]);
+    assert_eq!(verdict(5.2e6, 15e3, 50.0), ["fail"; 2]);
 }
 
 #[test]
