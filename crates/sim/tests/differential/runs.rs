@@ -81,9 +81,20 @@ pub(crate) fn happens_to(path: &Path, both: &[Variant; 2], hung: &Figures) -> bo
     others > 0 && without_end(tack) <= others + 1
 }
 
-/// The fresh seeds in a run of twice the time.
+/// The fresh seeds in a run of twice the time; a transfer, which ends when it is through, has twice
+/// the bytes.
 pub(crate) fn longer(path: &Path, mut variant: Variant) -> Figures {
     let micros = (2e6 * path.duration) as u64;
     variant.path_keys.push(format!("duration={micros}us"));
+    for (flow, keys) in path.toml.split("[[flow]]").skip(1).enumerate() {
+        let mut lines = keys.lines();
+        let bytes = lines.find_map(|line| line.strip_prefix("bytes = \"")?.strip_suffix("B\""));
+        if let Some(bytes) = bytes.and_then(|bytes| bytes.parse::<u64>().ok()) {
+            let twice = 2 * bytes;
+            variant
+                .path_keys
+                .push(format!("flow.{flow}.bytes={twice}B"));
+        }
+    }
     fresh(path, &variant)
 }
