@@ -2,13 +2,13 @@
 //! ssh. In network namespaces.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::exec::{FAR_V4, SERVER, World, came_by_tack, met, two};
-use crate::support::{Running, tree};
+use crate::support::{Running, ssh, tree};
 
 /// nginx, which shows the folders `www` and `served` to whoever trusts its certificate.
-fn https(world: &World) -> Running {
+fn https(world: &World, nginx: &Path) -> Running {
     world.ok(
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
          -subj /CN=www.test -addext subjectAltName=DNS:www.test -keyout tls-key -out certificate; \
@@ -23,41 +23,28 @@ fn https(world: &World) -> Running {
              ssl_certificate certificate; ssl_certificate_key tls-key; }} }}"
     );
     fs::write(world.path("nginx.conf"), config).unwrap();
-    let line = format!("exec nginx -c {here}/nginx.conf");
+    let line = format!("exec {} -c {here}/nginx.conf", nginx.display());
     let command = &mut world.shell(SERVER, &line);
     world.network.serving(SERVER, command, (FAR_V4, 443))
 }
 
 /// A server of ssh, and a key of the user that opens it.
-fn ssh(world: &World) -> Running {
-    world.ok(
-        "ssh-keygen -q -t ed25519 -N '' -f host-key; ssh-keygen -q -t ed25519 -N '' -f home/key; \
-         cp home/key.pub authorized; chown 65534:65534 home/key home/key.pub",
-    );
-    // sshd wants this folder, which an unbooted machine lacks.
-    let _ = fs::create_dir_all("/run/sshd");
-    let here = world.scratch.path().display();
-    let config = format!(
-        "ListenAddress {FAR_V4}\nHostKey {here}/host-key\nAuthorizedKeysFile {here}/authorized\n\
-         PermitRootLogin prohibit-password\nStrictModes no\nUsePAM no\nPidFile none\n\
-         Subsystem sftp internal-sftp\n"
-    );
-    fs::write(world.path("sshd_config"), config).unwrap();
-    let line = format!("exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
+fn ssh_server(world: &World) -> Running {
+    let line = ssh::server(world.scratch.path(), FAR_V4, 22);
+    world.ok("chown 65534:65534 user-key; touch known_hosts; chown 65534:65534 known_hosts");
     let command = &mut world.shell(SERVER, &line);
     world.network.serving(SERVER, command, (FAR_V4, 22))
 }
 
 #[test]
 fn https_and_ssh_of_unmodified_programs_run_through_it() {
-    for program in ["/usr/sbin/sshd", "/usr/sbin/nginx"] {
-        if !PathBuf::from(program).exists() {
-            return tack_skip::skipped(format_args!("no {program}"));
-        }
-    }
     if let Some(why) = tack_skip::lacks(&["openssl", "ssh", "scp", "ssh-keygen"]) {
         return tack_skip::skipped(why);
     }
+    let nginx = tack_skip::path_of("nginx").or_else(|| ssh::in_sbin("nginx"));
+    let (Some(nginx), Some(_)) = (nginx, ssh::sshd()) else {
+        return tack_skip::skipped("no nginx, or no sshd");
+    };
     let Some(world) = two() else { return };
     let _service = met(&world);
     world.ok(
@@ -66,14 +53,14 @@ fn https_and_ssh_of_unmodified_programs_run_through_it() {
          chmod -R a+rX .",
     );
     world.ok("mkdir -p files/deep && cp www/file files/deep/ && chmod 640 files/deep/file");
-    let _https = https(&world);
-    let _ssh = ssh(&world);
+    let _https = https(&world, &nginx);
+    let _ssh = ssh_server(&world);
     let here = world.scratch.path().display();
+    let options = ssh::options(world.scratch.path());
     let script = format!(
         "set -e
         export GIT_SSL_CAINFO=../certificate
-        export GIT_SSH_COMMAND='ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=accept-new \
-          -o UserKnownHostsFile=known -o LogLevel=ERROR -o ControlPath=none -i '$PWD/key
+        export GIT_SSH_COMMAND='ssh {options}'
         curl -sS --fail --cacert ../certificate -o by-https https://www.test/www/file
         ! curl -sS --fail -o untrusted https://www.test/www/file 2>refused
         git clone -q https://www.test/repository/.git https-clone

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::network::{Network, network};
+use crate::support::ssh;
 use crate::support::{Ended, PATIENCE, Running, finish, is_long, noise, tack, tree};
 use crate::tunnel::Service;
 
@@ -18,12 +19,6 @@ const DESK: usize = 2;
 
 /// Where the laptop finds the desk computer: at the other end of the Wi-Fi.
 const FAR: &str = "10.78.1.1:7777";
-
-/// The server of ssh, which is not in every user's path.
-fn sshd() -> Option<PathBuf> {
-    let usual = || Some(PathBuf::from("/usr/sbin/sshd")).filter(|file| file.exists());
-    tack_skip::path_of("sshd").or_else(usual)
-}
 
 struct World {
     network: Network,
@@ -37,7 +32,7 @@ impl World {
         if let Some(why) = tack_skip::lacks(programs) {
             return Err(why);
         }
-        if sshd().is_none() {
+        if ssh::sshd().is_none() {
             return Err("no sshd".into());
         }
         let scratch = tempfile::tempdir().unwrap();
@@ -100,42 +95,9 @@ impl World {
     /// Keys of both sides, each known to the other, and a server of ssh that takes one of them, at
     /// this address of a machine.
     fn sshd(&self, host: usize, files: &[(&str, &str)], at: &str, port: u16) -> Running {
-        for name in ["host-key", "user-key"] {
-            let file = self.text(name);
-            let made = Command::new("ssh-keygen")
-                .args(["-q", "-t", "ed25519", "-N", "", "-f", &file])
-                .status();
-            assert!(made.unwrap().success());
-        }
-        fs::copy(self.path("user-key.pub"), self.path("authorized")).unwrap();
-        // sshd wants this folder, which an unbooted machine lacks.
-        let _ = fs::create_dir_all("/run/sshd");
-        let config = format!(
-            "ListenAddress {at}\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\n\
-             PermitRootLogin prohibit-password\nStrictModes no\nUsePAM no\nPidFile none\n\
-             Subsystem sftp internal-sftp\n",
-            self.text("host-key"),
-            self.text("authorized"),
-        );
-        self.write("sshd_config", config.as_bytes());
-        // It wants to be called by its whole path.
-        let line = format!(
-            "exec {} -D -e -f {}",
-            sshd().unwrap().display(),
-            self.text("sshd_config")
-        );
+        let line = ssh::server(self.scratch.path(), at, port);
         let command = &mut self.shell(host, files, &line);
         self.network.serving(host, command, (at, port))
-    }
-
-    /// Options of ssh, without a word from the files of whoever runs the test.
-    fn ssh_options(&self) -> String {
-        format!(
-            "-F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile={} -i {} \
-             -o ControlPath=none -o LogLevel=ERROR",
-            self.text("known_hosts"),
-            self.text("user-key"),
-        )
     }
 
     /// Pairs the two sides by their keys.
@@ -224,7 +186,7 @@ fn programs_cross_the_air_and_their_bytes_are_the_same() {
 
     // ssh, scp, rsync and git, each by a ProxyCommand.
     let _sshd = world.sshd(DESK, &[], "127.0.0.1", 2222);
-    let options = world.ssh_options();
+    let options = ssh::options(world.scratch.path());
     let ssh = format!("ssh {options} -p 2222 -o ProxyCommand='tack connect desk: %h:%p'");
     world.write("big", &noise(1, 3 << 20));
     for n in 0..20 {

@@ -7,6 +7,7 @@
 
 pub(crate) mod invitation;
 pub(crate) mod network;
+pub(crate) mod ssh;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};

@@ -258,6 +258,86 @@ fn a_forged_error_is_not_believed() {
     });
 }
 
+/// The same about an attempt to connect, which an error about its SYN would end.
+#[test]
+fn a_forged_error_does_not_end_an_attempt() {
+    isolated(|| async {
+        const PORT: u16 = 7777;
+        let endpoint = host(options(0));
+        let mut ignored = 0;
+        for kernel in ["10.77.0.1", "fd77:0::1"] {
+            // The kernel hears SYNs, and its answers get lost.
+            if let Err(why) = nft(&format!(
+                "table inet silent {{ chain c {{ type filter hook output priority 0; \
+                 tcp sport {PORT} drop; }}; }}"
+            )) {
+                return tack_skip::skipped(why);
+            }
+            let kernel = SocketAddr::new(ip(kernel), PORT);
+            let listener = TcpListener::bind(kernel).await.unwrap();
+            let segments = raw(kernel.is_ipv4(), socket2::Protocol::TCP);
+            segments.set_nonblocking(true).unwrap();
+            let forging = async {
+                let (src, seq) = syn_to(&segments, kernel).await;
+                let icmp = raw_icmp(kernel.is_ipv4());
+                for kind in Kind::ALL {
+                    for other in [1_u32 << 30, 2 << 30, 3 << 30] {
+                        let error = kind.about(src, kernel, seq.wrapping_add(other));
+                        let to = SocketAddr::new(src.ip(), 0);
+                        icmp.send_to(&error, &to.into()).unwrap();
+                        ignored += 1;
+                    }
+                }
+                while endpoint.carrier_stats().path_errors_ignored < ignored {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                assert_eq!(endpoint.carrier_stats().path_errors, 0);
+                nft("delete table inet silent").unwrap();
+            };
+            let connect = endpoint.connect(kernel).into_future();
+            let (ours, theirs, ()) = tokio::join!(connect, listener.accept(), forging);
+            exchange(&mut ours.unwrap(), &mut theirs.unwrap().0, 100_000).await;
+        }
+    });
+}
+
+/// Where the next SYN to `kernel` comes from, and its sequence number.
+async fn syn_to(segments: &socket2::Socket, kernel: SocketAddr) -> (SocketAddr, u32) {
+    let mut heard = [0; 2048];
+    loop {
+        let mut segments = segments;
+        if let Ok(len) = segments.read(&mut heard) {
+            // With the header of IPv4, and without that of IPv6.
+            let start = match kernel.is_ipv4() {
+                true => 4 * usize::from(heard[0] & 15),
+                false => 0,
+            };
+            let tcp = &heard[start..len];
+            let [source, port] = [0, 2].map(|at| u16::from_be_bytes([tcp[at], tcp[at + 1]]));
+            let seq = u32::from_be_bytes(tcp[4..8].try_into().unwrap());
+            if port == kernel.port() && tcp[13] & 2 != 0 {
+                let host = match kernel.is_ipv4() {
+                    true => "10.77.0.2",
+                    false => "fd77:0::2",
+                };
+                return (SocketAddr::new(ip(host), source), seq);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Loads rules of netfilter.
+///
+/// # Errors
+/// In words, why not.
+fn nft(rules: &str) -> Result<(), String> {
+    match Command::new("nft").arg(rules).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        other => Err(format!("no nft: {other:?}")),
+    }
+}
+
 /// An error of ICMP and ICMPv6 (RFC 792, RFC 4443).
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -314,9 +394,17 @@ impl Kind {
 }
 
 fn raw_icmp(is_v4: bool) -> socket2::Socket {
-    let (domain, protocol) = match is_v4 {
-        true => (socket2::Domain::IPV4, socket2::Protocol::ICMPV4),
-        false => (socket2::Domain::IPV6, socket2::Protocol::ICMPV6),
+    let protocol = match is_v4 {
+        true => socket2::Protocol::ICMPV4,
+        false => socket2::Protocol::ICMPV6,
+    };
+    raw(is_v4, protocol)
+}
+
+fn raw(is_v4: bool, protocol: socket2::Protocol) -> socket2::Socket {
+    let domain = match is_v4 {
+        true => socket2::Domain::IPV4,
+        false => socket2::Domain::IPV6,
     };
     socket2::Socket::new(domain, socket2::Type::RAW, Some(protocol)).unwrap()
 }
@@ -334,13 +422,8 @@ fn a_loop_on_the_way_is_told() {
         // nftables makes the hop limit one, so that the router drops the packet.
         let rules = "table inet t { chain c { type filter hook prerouting priority -300; \
                      ip daddr 192.0.2.1 ip ttl set 1; ip6 daddr fd78::1 ip6 hoplimit set 1; }; }";
-        let loaded = Command::new("nft").arg(rules).output();
-        match loaded {
-            Ok(output) if output.status.success() => {}
-            other => {
-                tack_skip::skipped(format_args!("no nft: {other:?}"));
-                return;
-            }
+        if let Err(why) = nft(rules) {
+            return tack_skip::skipped(why);
         }
         run("ip route add 192.0.2.0/24 via 10.77.0.2");
         run("ip -6 route add fd78::/64 via fd77:0::2");

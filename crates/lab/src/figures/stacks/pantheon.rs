@@ -11,8 +11,8 @@ use super::measured::{
     segments_of_window, value,
 };
 use super::ways::{
-    KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, SETTLED, TACK, WAYS,
-    Why, pantheon, settled,
+    KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, Why,
+    pantheon, settled,
 };
 use crate::claim::Claim;
 use crate::measure::Values;
@@ -70,51 +70,60 @@ fn full_way_back(
     most: f64,
     claim: Claim,
 ) -> Claim {
-    /// What is full: 95 % of the time in which BBR does not drain the path, which it does for 0.2 s
-    /// and a round trip of every ten seconds (PROBE_RTT).
-    const FULL: f64 = 0.95 * 0.97;
-    /// Most points by which the change of goodput may differ from that of acknowledgements.
+    /// Share that is delivered of what can be while BBR does not drain the path.
+    const FULL: f64 = 0.95;
+    /// Most points by which the change of goodput may differ from that of the sizes.
     const POINTS: f64 = 3.0;
     let ways = pair.joined;
     let of = |way, name| measured.get(route, way, name);
-    let least = FULL * most;
-    let full = Finding::all(ways.map(|way| of(way, value::BACK).is_at_least(least)));
-    let acks = |values: &Values| values.get(value::BACK) / values.get(value::BACK_SIZE);
+    // PROBE_RTT: for 0.2 s and a round trip of every ten seconds.
+    let busy = |values: &Values| 1.0 - (0.2 + values.get(value::RTT) / 1e3) / 10.0;
+    let delivered = |values: &Values| values.get(value::BACK) / busy(values);
+    let full = ways.map(|way| measured.of(route, way, delivered).is_at_least(FULL * most));
+    let fewer = |ours: &Values, theirs: &Values| {
+        100.0 * (theirs.get(value::BACK_SIZE) / ours.get(value::BACK_SIZE) - 1.0)
+    };
     let apart = measured.compare(route, ways, |ours, theirs| {
-        let change = |of: fn(&Values) -> f64| 100.0 * (of(ours) / of(theirs) - 1.0);
-        change(goodput) - change(acks)
+        100.0 * (goodput(ours) / goodput(theirs) - 1.0) - fewer(ours, theirs)
     });
-    let reason = full.and(apart.is_within(-POINTS..=POINTS));
+    // As long as the kernel's, they are no reason.
+    let sizes = measured.compare(route, ways, |ours, theirs| fewer(ours, theirs).abs());
+    let reason = Finding::all(full)
+        .and(sizes.is_at_least(POINTS))
+        .and(apart.is_within(-POINTS..=POINTS));
     claim.or(
         format!(
-            "Acknowledgements fill the way back: it delivers {} against {} bytes a second (at least {least:.0}), in packets of {} against {} \
-                bytes, as UDP makes them longer. That is {} % of acknowledgements more, and {apart} points are left.",
+            "Acknowledgements fill the way back: it delivers {} against {} bytes a second (at least {:.0} while BBR does not drain the path), in \
+                packets of {} against {} bytes, as UDP makes them longer. That would be {} % of the goodput, and {apart} points are left.",
             of(ways[0], value::BACK),
             of(ways[1], value::BACK),
+            FULL * most,
             of(ways[0], value::BACK_SIZE),
             of(ways[1], value::BACK_SIZE),
-            measured.change(route, ways, acks),
+            measured.compare(route, ways, fewer),
         ),
         measured.judged(&[route], &ways, reason),
     )
 }
 
 /// Excuses a higher goodput of this stack where the window has a few segments. Linux counts whole
-/// ones, and rounds down what is left of the window after a loss; this stack counts bytes.
+/// ones, and rounds down what is left of the window after a loss; this stack counts bytes. That is
+/// less than one segment, and so is what it may explain.
 fn few_segments(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> Claim {
-    /// Segments of a window of which one is at least an eighth.
-    const FEW: f64 = 8.0;
     let ways = pair.joined;
     let window = ways.map(|way| measured.of(route, way, segments_of_window));
-    let more = measured.change(route, ways, goodput).is_at_least(0.0);
-    let few = Finding::all(window.map(|segments| segments.is_at_most(FEW)));
+    let more = measured.change(route, ways, goodput);
+    let beyond = measured.compare(route, ways, |ours, theirs| {
+        100.0 * (goodput(ours) / goodput(theirs) - 1.0 - 1.0 / segments_of_window(theirs))
+    });
+    let reason = more.is_at_least(0.0).and(beyond.is_at_most(0.0));
     claim.or(
         format!(
-            "The window has {} against {} segments on the mean (at most {FEW}). Linux counts whole ones, and rounds 0.7 of it down after a loss; \
-                this stack counts bytes, and has more goodput.",
+            "The window has {} against {} segments on the mean. Linux counts whole ones, and rounds 0.7 of it down after a loss; this stack counts \
+                bytes. It has more goodput, and by less than a segment of the kernel's window: {beyond} points beyond that.",
             window[0], window[1]
         ),
-        measured.judged(&[route], &ways, few.and(more)),
+        measured.judged(&[route], &ways, reason),
     )
 }
 
@@ -208,20 +217,22 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// On those paths that are not judged by themselves, once the senders have settled.
+    /// Of a path on which ten seconds are too short, once senders have settled, where that was
+    /// measured.
     fn same_goodput(&self) -> Stated {
-        let by_themselves = |path: &Route| {
-            SETTLED
-                .iter()
-                .any(|settled| settled.path == path.name && settled.ways == self.ways)
+        let once_settled = |path: &Route| {
+            let same = |late: &Route| late.settled.is_some_and(|it| it.path == path.name);
+            let both = |late: &Route| self.ways.iter().all(|way| self.measured.has(*late, *way));
+            settled().find(|late| same(late) && both(late))
         };
-        let others = self.paths.iter().filter(|path| !by_themselves(path));
-        let others = Self {
-            paths: others.copied().collect(),
+        let paths = self.paths.iter();
+        let paths = paths.map(|path| once_settled(path).unwrap_or(*path));
+        let settled = Self {
+            paths: paths.collect(),
             ..*self
         };
         let words = format!("the same goodput, to {GOODPUT} %");
-        others.claim(&words, goodput, -GOODPUT..=GOODPUT)
+        settled.claim(&words, goodput, -GOODPUT..=GOODPUT)
     }
 
     fn same_acks(&self) -> Stated {

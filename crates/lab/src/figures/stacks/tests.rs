@@ -505,6 +505,7 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
                 values.insert(value::GOODPUT, goodput);
                 values.insert(value::BACK, back);
                 values.insert(value::BACK_SIZE, size);
+                values.insert(value::RTT, 60.0);
                 for seed in 1..=2 {
                     results.insert(&cell(&depth, path, way).at(seed), values.clone());
                 }
@@ -515,9 +516,10 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
     assert_eq!(verdict(6e6, 9e3, 60.0), ["pass"; 2]);
     // The other path's way back has room for five times as much.
     assert_eq!(verdict(5.2e6, 15e3, 60.0), ["deviation", "fail"]);
-    assert_eq!(verdict(4.3e6, 12.5e3, 60.0), ["fail"; 2]);
+    assert_eq!(verdict(5.2e6, 12.5e3, 60.0), ["fail"; 2]);
+    assert_eq!(verdict(4.3e6, 15e3, 60.0), ["fail"; 2]);
     // As many acknowledgements, or more: they are no reason.
-    assert_eq!(verdict(5.2e6, 15e3, 52.0), ["fail"; 2]);
+    assert_eq!(verdict(5.54e6, 13.9e3, 52.0), ["fail"; 2]);
     assert_eq!(verdict(5.2e6, 15e3, 50.0), ["fail"; 2]);
 }
 
@@ -544,6 +546,7 @@ fn few_segments_of_a_window_are_a_reason_for_more_goodput_alone() {
     };
     assert_eq!(verdict(350e3, 4.0), ["pass"; 3]);
     assert_eq!(verdict(400e3, 4.0), ["deviation", "fail", "fail"]);
+    assert_eq!(verdict(700e3, 4.0), ["fail"; 3]);
     assert_eq!(verdict(400e3, 12.0), ["fail"; 3]);
     assert_eq!(verdict(300e3, 4.0), ["fail"; 3]);
 }
