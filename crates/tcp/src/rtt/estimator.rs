@@ -327,8 +327,8 @@ impl RttEstimator {
         Some(if is_past { self.latest } else { smoothed }.into())
     }
 
-    /// The round trip that the peer is told: [`Self::window_time`], or `newest` where that is
-    /// longer. After a host slept, the peer would take the time of its sleep for that in a queue.
+    /// The round trip that the sender tells its peer: the larger one of [`Self::window_time`] and
+    /// `newest`. After a host slept, the peer would take the time of its sleep for that in a queue.
     #[inline]
     pub(crate) fn current(&self, newest: Option<Duration>) -> Option<Duration> {
         self.window_time().max(newest)

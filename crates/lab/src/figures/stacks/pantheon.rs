@@ -86,7 +86,7 @@ fn full_way_back(
     let apart = measured.compare(route, ways, |ours, theirs| {
         100.0 * (goodput(ours) / goodput(theirs) - 1.0) - fewer(ours, theirs)
     });
-    // As long as the kernel's, they are no reason.
+    // Packets that have the length of the kernel's explain nothing.
     let sizes = measured.compare(route, ways, |ours, theirs| fewer(ours, theirs).abs());
     let reason = Finding::all(full)
         .and(sizes.is_at_least(POINTS))
