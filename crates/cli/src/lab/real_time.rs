@@ -261,7 +261,10 @@ fn values(
         Stack::Tack(_) => {
             values.insert("batches", outcome.batches);
             values.insert("sender.lost_share", outcome.lost / data);
-            values.insert("disordered", outcome.disordered / arrived);
+            // Its own counts are also of what arrives after the run's time, while the sender's
+            // buffer drains.
+            let share = outcome.disordered / outcome.acks;
+            values.insert("disordered", share * acks / arrived);
         }
         Stack::Quinn(_) => values.insert("sender.lost_share", outcome.lost / data),
     }

@@ -7,7 +7,7 @@ use tack_stats::{Estimate, Finding};
 
 use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, RULE, same_goodput};
 use super::measured::{
-    Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, goodput,
+    Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, either, goodput,
     segments_of_window, value,
 };
 use super::ways::{
@@ -25,14 +25,17 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     for pair in &PAIRS {
         for ways in [pair.joined, pair.single] {
             let queues = Compared::new(measured, ways, false);
-            claims.extend([queues.same_goodput(), queues.same_acks_or_rules()]);
+            claims.extend([queues.same_goodput(), queues.same_acks_or_rules(None)]);
             claims.push(Compared::new(measured, ways, true).no_slower(GOODPUT));
         }
-        for route in settled().filter(|route| pair.joined.iter().all(|way| route.has(*way))) {
+        let has_both = |route: &Route| pair.joined.iter().all(|way| route.has(*way));
+        // Policers are compared together.
+        for route in settled().filter(|route| has_both(route) && !route.is_policer()) {
             let claim = same_goodput(measured, pair, pair.joined, "as it is", route);
             let claim = match route.settled.map(|settled| settled.why) {
                 Some(Why::FullWayBack(most)) => full_way_back(measured, pair, route, most, claim),
                 Some(Why::FewSegments) => few_segments(measured, pair, route, claim),
+                Some(Why::Window) => window(measured, pair, route, claim),
                 Some(Why::Nothing) | None => claim,
             };
             claims.push(measured.state(&[route], &pair.joined, claim));
@@ -42,7 +45,8 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         let mut same = policers([ours, kernel]).same_goodput();
         same.claim = bursts(measured, pair, same.claim);
         claims.push(same);
-        claims.push(policers([ours, kernel]).same_acks_or_rules());
+        let uncompressed = Some(pair.single[1]);
+        claims.push(policers([ours, kernel]).same_acks_or_rules(uncompressed));
         claims.push(policers([ours, pair.without_gso]).same_goodput());
         claims.push(policers([pair.without_gso, kernel]).faster(GOODPUT));
     }
@@ -127,11 +131,33 @@ fn few_segments(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim
     )
 }
 
+/// Excuses a difference by the congestion window of BBR, where that follows from a rate which follows
+/// from the window: a segment of it delivers as much.
+fn window(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> Claim {
+    let ways = pair.joined;
+    let of_segment = |values: &Values| goodput(values) / segments_of_window(values);
+    let window = ways.map(|way| measured.of(route, way, segments_of_window));
+    let each = ways.map(|way| measured.of(route, way, of_segment).times(1e-3));
+    let apart = measured.change(route, ways, of_segment);
+    claim.or(
+        format!(
+            "BBR's window makes the difference: {} against {} segments on the mean, of which each delivers {} against {} kbit/s ({apart} %). It is a \
+                multiple of RTTmin and of a rate, which is the window's.",
+            window[0], window[1], each[0], each[1]
+        ),
+        measured.judged(&[route], &ways, apart.is_within(-GOODPUT..=GOODPUT)),
+    )
+}
+
 /// Excuses a difference on policers by the kernel's bursts: without GSO it is nearer to this stack
 /// than with it, on the mean over the paths of how much of the difference is left.
 fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
     let [ours, kernel] = pair.joined;
-    let paths: Vec<_> = pantheon().filter(Route::is_policer).collect();
+    let ways = [ours, kernel, pair.without_gso];
+    let paths = pantheon().filter(Route::is_policer);
+    let paths: Vec<_> = paths
+        .map(|path| once_settled(measured, path, &ways))
+        .collect();
     let each = paths.iter().map(|path| {
         let ratio = |way| {
             let ratio = |a: &Values, b: &Values| (goodput(a) / goodput(b)).ln().abs();
@@ -140,7 +166,6 @@ fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
         ratio(pair.without_gso) / ratio(kernel)
     });
     let left = Estimate::of(&each.collect::<Vec<_>>());
-    let ways = [ours, kernel, pair.without_gso];
     claim.or(
         format!(
             "The kernel sends several segments at once (GSO), and a policer drops the second. Beside the kernel without GSO {} % of the \
@@ -149,6 +174,15 @@ fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
         ),
         measured.judged(&paths, &ways, left.is_below(0.5)),
     )
+}
+
+/// A path once senders have settled on it, where these ways were measured then, or else as it is.
+fn once_settled(measured: &Measured<'_>, path: Route, ways: &[usize]) -> Route {
+    let same = |late: &Route| late.settled.is_some_and(|it| it.path == path.name);
+    let all = |late: &Route| ways.iter().all(|way| measured.has(*late, *way));
+    settled()
+        .find(|late| same(late) && all(late))
+        .unwrap_or(path)
 }
 
 /// Two ways on the paths where both were run: on policers, which drop the second of two packets
@@ -220,15 +254,9 @@ impl<'a> Compared<'a> {
     /// Of a path on which ten seconds are too short, once senders have settled, where that was
     /// measured.
     fn same_goodput(&self) -> Stated {
-        let once_settled = |path: &Route| {
-            let same = |late: &Route| late.settled.is_some_and(|it| it.path == path.name);
-            let both = |late: &Route| self.ways.iter().all(|way| self.measured.has(*late, *way));
-            settled().find(|late| same(late) && both(late))
-        };
-        let paths = self.paths.iter();
-        let paths = paths.map(|path| once_settled(path).unwrap_or(*path));
+        let late = |path: &Route| once_settled(self.measured, *path, &self.ways);
         let settled = Self {
-            paths: paths.collect(),
+            paths: self.paths.iter().map(late).collect(),
             ..*self
         };
         let words = format!("the same goodput, to {GOODPUT} %");
@@ -241,8 +269,10 @@ impl<'a> Compared<'a> {
     }
 
     /// The same number of acknowledgements, or each side sends what its rules say of the order in
-    /// which packets come (see [`RULE`]), on the mean over the paths.
-    fn same_acks_or_rules(&self) -> Stated {
+    /// which packets come (see [`RULE`]), on the mean over the paths. Compression of SACKs saves
+    /// more than the kernel's counter of it says: the kernel may send less than its rules say where
+    /// the way `uncompressed`, the kernel without compression, follows them.
+    fn same_acks_or_rules(&self, uncompressed: Option<usize>) -> Stated {
         let [ours, kernel] = self.ways;
         let beyond = |way, of: fn(&Values) -> f64| {
             let each = self.paths.iter();
@@ -251,15 +281,24 @@ impl<'a> Compared<'a> {
         };
         let mine = beyond(ours, acks_beyond_rule);
         let theirs = beyond(kernel, acks_beyond_rule_of_linux);
-        let follow = mine.is_within(RULE).and(theirs.is_within(RULE));
+        let mut ways = self.ways.to_vec();
+        let mut follows = theirs.is_within(RULE);
+        let mut without = String::new();
+        if let Some(way) = uncompressed {
+            let plain = beyond(way, acks_beyond_rule_of_linux);
+            let saves = theirs.is_at_most(*RULE.end()).and(plain.is_within(RULE));
+            follows = either(follows, saves);
+            without = format!(", and {plain} without compression");
+            ways.push(way);
+        }
         let stated = self.same_acks();
         let claim = stated.claim.or(
             format!(
                 "Both acknowledge every second packet in order and at once each other one, and the kernel each that makes its window grow, less \
-                    what compression of SACKs saves. This stack sends {mine} for each packet more than that, the kernel {theirs}: the order of \
-                    the packets and compression make the difference."
+                    what compression of SACKs saves. This stack sends {mine} for each packet more than that, the kernel {theirs}{without}: the order \
+                    of the packets and compression make the difference."
             ),
-            self.measured.judged(&self.paths, &self.ways, follow),
+            self.measured.judged(&self.paths, &ways, mine.is_within(RULE).and(follows)),
         );
         Stated { claim, ..stated }
     }

@@ -4,8 +4,8 @@ use super::measured::value;
 use super::ways::{
     AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
     KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_SELDOM, N, OURS_BBR,
-    OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, TACK, TACK_CUBIC, WAYS, cell,
-    pantheon, routes, seeds, settled,
+    OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, Route, TACK, TACK_CUBIC, WAYS,
+    cell, pantheon, routes, seeds, settled,
 };
 use super::{FIGURE, plan, reduce};
 use crate::Verdict;
@@ -87,6 +87,12 @@ fn settled_results(depth: &Depth, ways: &[(usize, &[(&str, f64)])]) -> Results {
         }
     }
     results
+}
+
+/// A path once senders have settled, where this way is measured then.
+fn late(path: Route, way: usize) -> Option<Route> {
+    let of_path = |late: &Route| late.settled.is_some_and(|it| it.path == path.name);
+    settled().find(|late| of_path(late) && late.has(way))
 }
 
 /// The verdicts on claims whose words have all of these in them.
@@ -372,11 +378,11 @@ fn a_part_is_the_runs_of_its_claims_on_its_links() {
     assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 10);
     assert_eq!(count(&[Only::N]), N.ways().count());
     assert_eq!(count(&[Only::Gro]), 4 * 6);
-    // The quick path also has the reasons, policers the kernel without GSO; five
-    // are measured after senders have settled, too.
+    // The quick path also has the reasons, policers the kernel without GSO, and without GRO and
+    // compression; eight, three of them policers, are measured after senders have settled, too.
     assert_eq!(
         count(&[Only::Gro, Only::Pantheon]),
-        18 * 4 + 2 + 6 * 2 + 5 * 2
+        18 * 4 + 2 + 6 * 4 + 5 * 2 + 3 * 3
     );
     assert_eq!(count(&[Only::Quic, Only::Wired]), 6);
     let whole = plan(&part(&[], 1));
@@ -396,7 +402,7 @@ fn claims_are_about_what_was_measured_and_the_others_are_named() {
         }
     }
     let outcome = reduce(&part(&[], 5), &results);
-    let of = |route: super::ways::Route| {
+    let of = |route: Route| {
         let on = outcome
             .claims
             .iter()
@@ -446,7 +452,9 @@ fn the_paths_of_the_pantheon_are_judged_together() {
             if place >= count {
                 values.insert(value::SKIPPED, 1.0);
             }
-            results.insert(&cell(&depth, path, BATCHES_CUBIC).at(1), values);
+            for route in [path].into_iter().chain(late(path, BATCHES_CUBIC)) {
+                results.insert(&cell(&depth, route, BATCHES_CUBIC).at(1), values.clone());
+            }
         }
         let claims = reduce(
             &Depth {
@@ -488,11 +496,13 @@ fn the_paths_of_the_pantheon_are_judged_together() {
     assert_eq!(judged("policers", &fast, all), ["pass", "fail", "fail"]);
     for (no_gso, of_kernel) in [(180e6, "deviation"), (120e6, "fail")] {
         let mut results = planned_results(&depth);
-        for path in pantheon().filter(super::ways::Route::is_policer) {
+        for path in pantheon().filter(Route::is_policer) {
             for (way, goodput) in [(BATCHES_CUBIC, 190e6), (KERNEL_CUBIC_NO_GSO, no_gso)] {
                 let mut values = alike();
                 values.insert(value::GOODPUT, goodput);
-                results.insert(&cell(&depth, path, way).at(1), values);
+                for route in [path].into_iter().chain(late(path, way)) {
+                    results.insert(&cell(&depth, route, way).at(1), values.clone());
+                }
             }
         }
         let words = [
@@ -525,30 +535,48 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
         let results = settled_results(&depth, &ways);
         verdicts_at(&depth, &results, &["from 40 s on", "BBR"])
     };
-    assert_eq!(verdict(6e6, 9e3, 60.0), ["pass"; 2]);
-    // The other path's way back has room for five times as much.
-    assert_eq!(verdict(5.2e6, 15e3, 60.0), ["deviation", "fail"]);
-    assert_eq!(verdict(5.2e6, 12.5e3, 60.0), ["fail"; 2]);
-    assert_eq!(verdict(4.3e6, 15e3, 60.0), ["fail"; 2]);
+    assert_eq!(verdict(6e6, 9e3, 60.0), ["pass"]);
+    assert_eq!(verdict(5.2e6, 15e3, 60.0), ["deviation"]);
+    assert_eq!(verdict(5.2e6, 12.5e3, 60.0), ["fail"]);
+    assert_eq!(verdict(4.3e6, 15e3, 60.0), ["fail"]);
     // The length of packets explains nothing where it is the kernel's, or less.
-    assert_eq!(verdict(5.54e6, 13.9e3, 52.0), ["fail"; 2]);
-    assert_eq!(verdict(5.2e6, 15e3, 50.0), ["fail"; 2]);
+    assert_eq!(verdict(5.54e6, 13.9e3, 52.0), ["fail"]);
+    assert_eq!(verdict(5.2e6, 15e3, 50.0), ["fail"]);
+}
+
+/// Values of a run with this goodput, and so many segments of the window.
+fn with_window(goodput: f64, segments: f64) -> [(&'static str, f64); 3] {
+    [
+        (value::GOODPUT, goodput),
+        (value::RTT, 80.0),
+        (value::WINDOW_RATE, segments * 1_440.0 * 8.0 / 80e-3),
+    ]
+}
+
+#[test]
+fn a_window_of_bbr_is_a_reason_where_its_segments_deliver_as_much() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 2);
+    let verdict = |goodput: f64, segments: f64| {
+        let ways = [
+            (BATCHES_BBR, &with_window(goodput, segments)[..]),
+            (KERNEL_BBR, &with_window(1.8e6, 30.0)),
+        ];
+        let results = settled_results(&depth, &ways);
+        verdicts_at(&depth, &results, &["from 100 s on", "BBR"])
+    };
+    assert_eq!(verdict(1.8e6, 40.0), ["pass"]);
+    assert_eq!(verdict(2.4e6, 40.0), ["deviation"]);
+    assert_eq!(verdict(2.4e6, 30.0), ["fail"]);
+    assert_eq!(verdict(1.5e6, 40.0), ["fail"]);
 }
 
 #[test]
 fn few_segments_of_a_window_are_a_reason_for_more_goodput_alone() {
     let depth = part(&[Only::Gro, Only::Pantheon], 2);
-    let of = |goodput: f64, window: f64| {
-        [
-            (value::GOODPUT, goodput),
-            (value::RTT, 80.0),
-            (value::WINDOW_RATE, window * 1_440.0 * 8.0 / 80e-3),
-        ]
-    };
     let verdict = |goodput: f64, window: f64| {
         let ways = [
-            (BATCHES_CUBIC, &of(goodput, window)[..]),
-            (KERNEL_CUBIC, &of(350e3, window)),
+            (BATCHES_CUBIC, &with_window(goodput, window)[..]),
+            (KERNEL_CUBIC, &with_window(350e3, window)),
         ];
         let results = settled_results(&depth, &ways);
         verdicts_at(&depth, &results, &["from 40 s on", "CUBIC"])
@@ -563,13 +591,15 @@ fn few_segments_of_a_window_are_a_reason_for_more_goodput_alone() {
 #[test]
 fn the_order_of_packets_is_a_reason_of_acknowledgements_on_policers() {
     let depth = part(&[Only::Gro, Only::Pantheon], 1);
-    let verdict = |acks: f64, disordered: f64| {
+    let judged = |differs: &[(usize, f64, f64)]| {
         let mut results = planned_results(&depth);
-        for path in pantheon().filter(super::ways::Route::is_policer) {
-            let mut values = alike();
-            values.insert(value::ACKS, acks);
-            values.insert(value::DISORDERED, disordered);
-            results.insert(&cell(&depth, path, BATCHES_BBR).at(1), values);
+        for path in pantheon().filter(Route::is_policer) {
+            for (way, acks, disordered) in differs {
+                let mut values = alike();
+                values.insert(value::ACKS, *acks);
+                values.insert(value::DISORDERED, *disordered);
+                results.insert(&cell(&depth, path, *way).at(1), values);
+            }
         }
         let words = [
             "policers",
@@ -578,7 +608,15 @@ fn the_order_of_packets_is_a_reason_of_acknowledgements_on_policers() {
         ];
         verdicts_at(&depth, &results, &words)
     };
+    let verdict = |acks, disordered| judged(&[(BATCHES_BBR, acks, disordered)]);
     assert_eq!(verdict(0.5, 0.0), ["pass"]);
     assert_eq!(verdict(0.8, 0.6), ["deviation"]);
     assert_eq!(verdict(0.8, 0.0), ["fail"]);
+    // The kernel sends less than its rules say: only if it follows them without compression.
+    let saving = [(BATCHES_BBR, 0.8, 0.6), (KERNEL_BBR, 0.5, 0.3)];
+    let plain = |acks| [&saving[..], &[(KERNEL_BBR_PLAIN, acks, 0.3)]].concat();
+    assert_eq!(judged(&plain(0.65)), ["deviation"]);
+    assert_eq!(judged(&plain(0.5)), ["fail"]);
+    let more = [(BATCHES_BBR, 0.8, 0.6), (KERNEL_BBR, 0.6, 0.0)];
+    assert_eq!(judged(&more), ["fail"], "the kernel sends more than that");
 }

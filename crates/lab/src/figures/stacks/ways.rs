@@ -150,6 +150,16 @@ const QUIC: [usize; 9] = [
 /// The ways that the claims of a part need on a path with that name.
 fn needed(part: Only, route: Route) -> &'static [usize] {
     match part {
+        Only::Gro if route.is_policer() => &[
+            KERNEL_CUBIC,
+            BATCHES_CUBIC,
+            KERNEL_CUBIC_PLAIN,
+            KERNEL_BBR,
+            BATCHES_BBR,
+            KERNEL_BBR_PLAIN,
+            KERNEL_CUBIC_NO_GSO,
+            KERNEL_BBR_NO_GSO,
+        ],
         Only::Gro => &[
             KERNEL_CUBIC_SELDOM,
             KERNEL_CUBIC,
@@ -157,8 +167,6 @@ fn needed(part: Only, route: Route) -> &'static [usize] {
             KERNEL_BBR_SELDOM,
             KERNEL_BBR,
             BATCHES_BBR,
-            KERNEL_CUBIC_NO_GSO,
-            KERNEL_BBR_NO_GSO,
         ],
         Only::NoGro => &[KERNEL_CUBIC_PLAIN, OURS_CUBIC, KERNEL_BBR_PLAIN, OURS_BBR],
         Only::Reads => &[KERNEL_BBR_PLAIN, KERNEL_BBR_READ],
@@ -205,9 +213,10 @@ pub(super) struct Settled {
     /// The name of the path.
     pub(super) path: &'static str,
     name: &'static str,
-    /// This stack, and the kernel.
-    pub(super) ways: [usize; 2],
+    /// This stack, and what it is compared with.
+    pub(super) ways: &'static [usize],
     pub(super) why: Why,
+    warmup: &'static str,
     duration: &'static str,
 }
 
@@ -220,6 +229,8 @@ pub(super) enum Why {
     FullWayBack(f64),
     /// The window has so few segments that it matters how parts of one are counted.
     FewSegments,
+    /// The window follows from a rate, and the rate from the window.
+    Window,
 }
 
 const fn radio(name: &'static str, settings: &'static [&'static str]) -> Route {
@@ -288,49 +299,77 @@ pub(super) fn pantheon() -> impl Iterator<Item = Route> {
 
 /// What is measured once senders have settled.
 ///
-/// Where acknowledgements come in bunches BBR needs half a minute, with round trips of a second in
-/// which few samples of the rate come. Where slow start ends over a queue that holds a second of
-/// the path's rate, CUBIC repairs its losses for ten seconds. And where the window has a few
-/// segments, ten seconds are few losses.
-pub(super) const SETTLED: [Settled; 5] = [
+/// Where acknowledgements come in bunches BBR needs half a minute, or more than one, with round
+/// trips of a second in which few samples of the rate come. Where slow start ends over a queue that
+/// holds a second of the path's rate, CUBIC repairs its losses for ten seconds. Where the window
+/// has a few segments, ten seconds are few losses; so they are on policers with a long round trip.
+pub(super) const SETTLED: [Settled; 8] = [
     Settled {
         path: "ACKs delivered each 100 ms",
         name: "ACKs delivered each 100 ms, from 40 s on",
-        ways: [BATCHES_BBR, KERNEL_BBR],
+        ways: &[BATCHES_BBR, KERNEL_BBR],
         // One opportunity for 1,500 bytes in 100 ms.
         why: Why::FullWayBack(15e3),
+        warmup: "40s",
         duration: "70s",
     },
     Settled {
         path: "ACKs delivered each 200 ms",
-        name: "ACKs delivered each 200 ms, from 40 s on",
-        ways: [BATCHES_BBR, KERNEL_BBR],
-        // Ten of them in 200 ms.
-        why: Why::FullWayBack(75e3),
-        duration: "70s",
+        name: "ACKs delivered each 200 ms, from 100 s on",
+        ways: &[BATCHES_BBR, KERNEL_BBR],
+        why: Why::Window,
+        warmup: "100s",
+        duration: "130s",
     },
     Settled {
         path: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss",
         name: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss, from 40 s on",
-        ways: [BATCHES_CUBIC, KERNEL_CUBIC],
+        ways: &[BATCHES_CUBIC, KERNEL_CUBIC],
         why: Why::FewSegments,
+        warmup: "40s",
         duration: "130s",
     },
     Settled {
         path: "2.64 Mbit/s Poisson, 88 ms",
         name: "2.64 Mbit/s Poisson, 88 ms, from 40 s on",
-        ways: [BATCHES_CUBIC, KERNEL_CUBIC],
+        ways: &[BATCHES_CUBIC, KERNEL_CUBIC],
         why: Why::Nothing,
+        warmup: "40s",
         duration: "70s",
     },
     Settled {
         path: "3.04 Mbit/s Poisson, 130 ms",
         name: "3.04 Mbit/s Poisson, 130 ms, from 40 s on",
-        ways: [BATCHES_CUBIC, KERNEL_CUBIC],
+        ways: &[BATCHES_CUBIC, KERNEL_CUBIC],
         why: Why::Nothing,
+        warmup: "40s",
         duration: "70s",
     },
+    policer(
+        "policer 12 Mbit/s, RTT 100 ms",
+        "policer 12 Mbit/s, RTT 100 ms, from 40 s on",
+    ),
+    policer(
+        "policer 60 Mbit/s, RTT 100 ms",
+        "policer 60 Mbit/s, RTT 100 ms, from 40 s on",
+    ),
+    policer(
+        "policer 108 Mbit/s, RTT 100 ms",
+        "policer 108 Mbit/s, RTT 100 ms, from 40 s on",
+    ),
 ];
+
+/// A policer with a round trip of 100 ms, on which CUBIC needs ten seconds from loss to loss.
+const fn policer(path: &'static str, name: &'static str) -> Settled {
+    Settled {
+        path,
+        name,
+        ways: &[BATCHES_CUBIC, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO],
+        why: Why::Nothing,
+        warmup: "40s",
+        duration: "90s",
+    }
+}
 
 /// The paths of [`SETTLED`].
 pub(super) fn settled() -> impl Iterator<Item = Route> {
@@ -379,7 +418,7 @@ pub(super) fn cell(depth: &Depth, route: Route, way: usize) -> Cell {
     let seconds = depth.pick(["warmup=5s", "duration=15s"], ["warmup=5s", "duration=25s"]);
     let seconds = match route.settled {
         Some(settled) => [
-            "warmup=40s".to_owned(),
+            format!("warmup={}", settled.warmup),
             format!("duration={}", settled.duration),
         ],
         None => seconds.map(str::to_owned),
