@@ -261,14 +261,18 @@ fn values(
         Stack::Tack(_) => {
             values.insert("batches", outcome.batches);
             values.insert("sender.lost_share", outcome.lost / data);
-            // Its own counts are also of what arrives after the run's time, while the sender's
-            // buffer drains.
-            let share = outcome.disordered / outcome.acks;
-            values.insert("disordered", share * acks / arrived);
+            values.insert("disordered", disordered(outcome, acks, arrived));
         }
         Stack::Quinn(_) => values.insert("sender.lost_share", outcome.lost / data),
     }
     Ok(values)
+}
+
+/// Acknowledgements of disorder of this program for each packet that arrived within the run's time,
+/// of `acks` that the emulator saw then. The program's own counts are also of what arrives later,
+/// while the sender's buffer drains.
+fn disordered(outcome: &Outcome, acks: f64, arrived: f64) -> f64 {
+    outcome.disordered / outcome.acks * acks / arrived
 }
 
 #[cfg(test)]
@@ -315,6 +319,17 @@ mod tests {
             }
             assert!(values.get("disordered") >= 0.0, "{values:?}");
         }
+    }
+
+    #[test]
+    fn disorder_after_the_run_does_not_count() {
+        let outcome = |disordered, acks| Outcome {
+            disordered,
+            acks,
+            ..Outcome::of(1e6)
+        };
+        assert_eq!(disordered(&outcome(10.0, 40.0), 20.0, 40.0), 0.125);
+        assert!(disordered(&outcome(0.0, 0.0), 20.0, 40.0).is_nan());
     }
 
     #[test]

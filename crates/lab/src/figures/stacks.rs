@@ -26,7 +26,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
         system call delivers, beside the kernel as it is; segment by segment beside the kernel without GRO. QUIC by quinn with its own congestion controllers and windows of \
         16 MiB, with and without the ACK-frequency extension (an acknowledgement for every eleventh packet); this project's over UDP. Over \
         802.11n also quinn as it comes, and with an acknowledgement every 20 ms, as TACK has, beside TACK with CUBIC. QUIC encrypts, the others do \
-        not. Goodput is what the receiving program counted in 10 s after the first 5 s (20 s in the full form; over five paths also from 40 s on); acknowledgements, data \
+        not. Goodput is what the receiving program counted in 10 s after the first 5 s (20 s in the full form; over eight paths also once senders have settled); acknowledgements, data \
         packets and airtime are the emulator's, over the same time. For QUIC, packets of at most 600 bytes count as acknowledgements.",
     plan,
     reduce,

@@ -64,6 +64,9 @@ pub(super) const ACKS: f64 = 10.0;
 /// little.
 pub(super) const RULE: std::ops::RangeInclusive<f64> = -0.05..=0.05;
 
+/// For each data packet that arrives the packets of a kernel that joins some (GRO) are fewer.
+pub(super) const SINGLE: f64 = 0.9;
+
 /// Most points by which a change of goodput may differ from that of the airtime of data which
 /// explains it.
 const AIR_POINTS: f64 = 3.0;
@@ -238,7 +241,7 @@ fn is_offload(measured: &Measured<'_>, pair: &Pair, route: Route) -> Finding {
     let handled = measured.of(route, linux, acks_of_handled);
     let seldom = measured.of(route, pair.seldom, acks_of_handled);
     packets
-        .is_below(0.9)
+        .is_below(SINGLE)
         .and(handled.is_at_most(*AT_ONCE.end()))
         .and(seldom.is_within(AT_ONCE))
 }
@@ -257,7 +260,7 @@ fn acks_in_batches(measured: &Measured<'_>, pair: &Pair, route: Route) -> Claim 
     ];
     let seldom = measured.of(route, pair.seldom, acks_of_handled);
     let is_offload = is_offload(measured, pair, route)
-        .and(packets[0].is_below(0.9))
+        .and(packets[0].is_below(SINGLE))
         .and(ours.is_within(AT_ONCE));
     let beyond = measured.of(route, ways[1], acks_beyond_rule_of_linux);
     let is_window = follows_rule(measured, route, ways[0]).and(beyond.is_within(RULE));

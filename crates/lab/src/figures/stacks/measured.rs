@@ -19,7 +19,7 @@ pub(super) mod value {
     pub(in super::super) const PAYLOAD: &str = "bytes_per_packet";
     /// For each data packet that arrived, those that were acknowledged at once because segments
     /// were missing before them, or were missing themselves. Of the kernel a count of arrivals, of
-    /// this stack its own count of why it acknowledged.
+    /// this stack the share of them in its own count of why it acknowledged.
     pub(in super::super) const DISORDERED: &str = "disordered";
     /// For each data packet that arrived: packets that the receiving kernel's TCP got, those of
     /// them that it joined with others while the program held the socket, acknowledgements of its

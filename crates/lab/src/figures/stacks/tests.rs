@@ -7,7 +7,7 @@ use super::ways::{
     OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, Route, TACK, TACK_CUBIC, WAYS,
     cell, pantheon, routes, seeds, settled,
 };
-use super::{FIGURE, plan, reduce};
+use super::{FIGURE, is_wanted, plan, reduce};
 use crate::Verdict;
 use crate::figure::{Depth, Only};
 use crate::measure::Values;
@@ -568,6 +568,58 @@ fn a_window_of_bbr_is_a_reason_where_its_segments_deliver_as_much() {
     assert_eq!(verdict(2.4e6, 40.0), ["deviation"]);
     assert_eq!(verdict(2.4e6, 30.0), ["fail"]);
     assert_eq!(verdict(1.5e6, 40.0), ["fail"]);
+    // Ten times the window needs another reason.
+    assert_eq!(verdict(18e6, 300.0), ["fail"]);
+}
+
+#[test]
+fn the_full_form_of_a_part_has_the_reasons_of_its_claims_on_policers() {
+    let depth = Depth {
+        only: vec![Only::Gro],
+        ..Depth::full()
+    };
+    for path in pantheon().filter(Route::is_policer) {
+        for way in [KERNEL_CUBIC_SELDOM, KERNEL_BBR_SELDOM] {
+            assert!(is_wanted(&depth, path, way), "{}", path.name);
+        }
+    }
+}
+
+/// Results of a plan, but for these values of these ways on policers, now and once settled.
+fn on_policers(depth: &Depth, differs: &[(usize, &[(&str, f64)])]) -> Results {
+    let mut results = planned_results(depth);
+    for path in pantheon().filter(Route::is_policer) {
+        for (way, of_way) in differs {
+            let mut values = alike();
+            for (name, value) in *of_way {
+                values.insert(*name, *value);
+            }
+            for route in [path].into_iter().chain(late(path, *way)) {
+                results.insert(&cell(depth, route, *way).at(1), values.clone());
+            }
+        }
+    }
+    results
+}
+
+#[test]
+fn bursts_are_no_reason_where_the_kernel_is_faster_with_them() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 1);
+    let verdict = |kernel: f64| {
+        let differs: [(usize, &[(&str, f64)]); 3] = [
+            (BATCHES_CUBIC, &[(value::GOODPUT, 110e6)]),
+            (KERNEL_CUBIC, &[(value::GOODPUT, kernel)]),
+            (KERNEL_CUBIC_NO_GSO, &[(value::GOODPUT, 112e6)]),
+        ];
+        let words = [
+            "policers",
+            "tack CUBIC delayed:2, batches beside kernel CUBIC:",
+            "the same goodput",
+        ];
+        verdicts_at(&depth, &on_policers(&depth, &differs), &words)
+    };
+    assert_eq!(verdict(50e6), ["deviation"]);
+    assert_eq!(verdict(200e6), ["fail"]);
 }
 
 #[test]
@@ -591,32 +643,46 @@ fn few_segments_of_a_window_are_a_reason_for_more_goodput_alone() {
 #[test]
 fn the_order_of_packets_is_a_reason_of_acknowledgements_on_policers() {
     let depth = part(&[Only::Gro, Only::Pantheon], 1);
-    let judged = |differs: &[(usize, f64, f64)]| {
-        let mut results = planned_results(&depth);
-        for path in pantheon().filter(Route::is_policer) {
-            for (way, acks, disordered) in differs {
-                let mut values = alike();
-                values.insert(value::ACKS, *acks);
-                values.insert(value::DISORDERED, *disordered);
-                results.insert(&cell(&depth, path, *way).at(1), values);
-            }
-        }
-        let words = [
-            "policers",
-            "tack BBR delayed:2, batches beside kernel BBR:",
-            "as many",
-        ];
-        verdicts_at(&depth, &results, &words)
+    let words = [
+        "policers",
+        "tack BBR delayed:2, batches beside kernel BBR:",
+        "as many",
+    ];
+    let of = |acks: f64, disordered: f64, compressed: f64, packets: f64| {
+        [
+            (value::ACKS, acks),
+            (value::DISORDERED, disordered),
+            (value::TCP_COMPRESSED, compressed),
+            (value::TCP_PACKETS, packets),
+        ]
     };
-    let verdict = |acks, disordered| judged(&[(BATCHES_BBR, acks, disordered)]);
+    let judged = |ours: (f64, f64), kernel: [f64; 4], plain: (f64, f64)| {
+        let [acks, disordered, compressed, packets] = kernel;
+        let differs: [(usize, &[(&str, f64)]); 3] = [
+            (BATCHES_BBR, &of(ours.0, ours.1, 0.0, 1.0)),
+            (KERNEL_BBR, &of(acks, disordered, compressed, packets)),
+            (KERNEL_BBR_PLAIN, &of(plain.0, plain.1, 0.0, 1.0)),
+        ];
+        verdicts_at(&depth, &on_policers(&depth, &differs), &words)
+    };
+    let plain = (0.5, 0.0);
+    let verdict = |acks, disordered| judged((acks, disordered), [0.5, 0.0, 0.0, 1.0], plain);
     assert_eq!(verdict(0.5, 0.0), ["pass"]);
     assert_eq!(verdict(0.8, 0.6), ["deviation"]);
     assert_eq!(verdict(0.8, 0.0), ["fail"]);
-    // The kernel sends less than its rules say: only if it follows them without compression.
-    let saving = [(BATCHES_BBR, 0.8, 0.6), (KERNEL_BBR, 0.5, 0.3)];
-    let plain = |acks| [&saving[..], &[(KERNEL_BBR_PLAIN, acks, 0.3)]].concat();
-    assert_eq!(judged(&plain(0.65)), ["deviation"]);
-    assert_eq!(judged(&plain(0.5)), ["fail"]);
-    let more = [(BATCHES_BBR, 0.8, 0.6), (KERNEL_BBR, 0.6, 0.0)];
-    assert_eq!(judged(&more), ["fail"], "the kernel sends more than that");
+    // The kernel sends less than its rules say: only if it follows them without compression, does
+    // compress, and GRO joins nothing.
+    let ours = (0.8, 0.6);
+    assert_eq!(
+        judged(ours, [0.5, 0.3, 0.01, 1.0], (0.65, 0.3)),
+        ["deviation"]
+    );
+    assert_eq!(judged(ours, [0.5, 0.3, 0.01, 1.0], (0.5, 0.3)), ["fail"]);
+    assert_eq!(judged(ours, [0.5, 0.3, 0.0, 1.0], (0.65, 0.3)), ["fail"]);
+    assert_eq!(judged(ours, [0.25, 0.0, 0.01, 0.5], plain), ["fail"]);
+    assert_eq!(
+        judged(ours, [0.6, 0.0, 0.01, 1.0], plain),
+        ["fail"],
+        "it sends more"
+    );
 }

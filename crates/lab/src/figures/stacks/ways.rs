@@ -151,9 +151,11 @@ const QUIC: [usize; 9] = [
 fn needed(part: Only, route: Route) -> &'static [usize] {
     match part {
         Only::Gro if route.is_policer() => &[
+            KERNEL_CUBIC_SELDOM,
             KERNEL_CUBIC,
             BATCHES_CUBIC,
             KERNEL_CUBIC_PLAIN,
+            KERNEL_BBR_SELDOM,
             KERNEL_BBR,
             BATCHES_BBR,
             KERNEL_BBR_PLAIN,
@@ -299,10 +301,10 @@ pub(super) fn pantheon() -> impl Iterator<Item = Route> {
 
 /// What is measured once senders have settled.
 ///
-/// Where acknowledgements come in bunches BBR needs half a minute, or more than one, with round
-/// trips of a second in which few samples of the rate come. Where slow start ends over a queue that
-/// holds a second of the path's rate, CUBIC repairs its losses for ten seconds. Where the window
-/// has a few segments, ten seconds are few losses; so they are on policers with a long round trip.
+/// Where acknowledgements come in bunches BBR needs half a minute or longer: round trips take up to
+/// a second, and bring few samples of the rate. Where slow start ends over a queue that holds a
+/// second of the path's rate, CUBIC repairs its losses for ten seconds. Where the window has a few
+/// segments, few losses come in ten seconds. The same holds on policers with a long round trip.
 pub(super) const SETTLED: [Settled; 8] = [
     Settled {
         path: "ACKs delivered each 100 ms",
@@ -359,7 +361,8 @@ pub(super) const SETTLED: [Settled; 8] = [
     ),
 ];
 
-/// A policer with a round trip of 100 ms, on which CUBIC needs ten seconds from loss to loss.
+/// A policer with a round trip of 100 ms, on which CUBIC needs four to nine seconds from loss to
+/// loss.
 const fn policer(path: &'static str, name: &'static str) -> Settled {
     Settled {
         path,
