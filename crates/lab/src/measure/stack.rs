@@ -6,8 +6,9 @@
 pub enum Stack {
     /// The kernel's TCP, with a receiving host like this.
     Kernel(Receiver),
-    /// The kernel's TCP without generic segmentation offload at the sender (GSO): it hands segments
-    /// to the device one by one. Receives as [`Receiver::Offloaded`].
+    /// The kernel's TCP without generic segmentation offload at the sender (GSO), and paced also
+    /// where the controller does not ask for it: it hands segments to the device one by one, at its
+    /// pacing rate. Receives as [`Receiver::Offloaded`].
     KernelWithoutGso,
     /// quinn, configured like this.
     Quinn(Tuning),
@@ -104,7 +105,7 @@ impl Stack {
             Self::Kernel(Receiver::SeldomRead) => {
                 "real-time kernel without receive offload, seldom read"
             }
-            Self::KernelWithoutGso => "real-time kernel without segmentation offload",
+            Self::KernelWithoutGso => "real-time kernel without segmentation offload, paced",
             Self::Quinn(Tuning::Wide) => "real-time quinn",
             Self::Quinn(Tuning::AckFrequency) => "real-time quinn with ack-frequency",
             Self::Quinn(Tuning::RareAcks) => "real-time quinn with rare acknowledgements",

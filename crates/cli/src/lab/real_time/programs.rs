@@ -122,6 +122,11 @@ impl Pair<'_> {
             };
             set("tcp_rmem", &format!("4096 {first} {BUFFER}"))?;
             set("tcp_wmem", &format!("4096 {FIRST_BUFFER} {BUFFER}"))?;
+            if receiver.is_some() && plan.congestion != "bbr" {
+                // iperf3 sets its own after the handshake, and what begins with BBR stays paced.
+                // NewReno is in each kernel, and is not.
+                set("tcp_congestion_control", "reno")?;
+            }
         }
         if receiver.is_some_and(|receiver| !receiver.has_offload()) {
             // Each segment out of order is acknowledged, as RFC 5681 §4.2 has it, and not up to 44
@@ -152,6 +157,10 @@ impl Pair<'_> {
             .args(["-C", &plan.congestion])
             .args(["-t", &plan.length.as_secs_f64().ceil().to_string()])
             .args(["-O", &plan.omit.as_secs_f64().ceil().to_string()]);
+        if plan.stack == Stack::KernelWithoutGso {
+            // A limit that is never reached turns the kernel's pacing on (SO_MAX_PACING_RATE).
+            sender.args(["--fq-rate", "100G"]);
+        }
         let sender = start(&self.server.namespace, &mut sender)?;
         Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)
     }

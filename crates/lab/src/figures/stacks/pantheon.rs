@@ -160,8 +160,8 @@ fn window(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> C
     )
 }
 
-/// Excuses a difference on policers by the kernel's bursts: without GSO it is nearer to this stack
-/// than with it, on the mean over the paths of how much of the difference is left.
+/// Excuses a difference on policers by the kernel's bursts: without GSO, and paced, it is nearer to
+/// this stack than as it is, on the mean over the paths of how much of the difference is left.
 fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
     let [ours, kernel] = pair.joined;
     let ways = [ours, kernel, pair.without_gso];
@@ -177,7 +177,7 @@ fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
         ratio(pair.without_gso) / ratio(kernel)
     });
     let left = Estimate::of(&each.collect::<Vec<_>>());
-    // By how much this stack, and the kernel without GSO, are faster than the kernel, on the mean.
+    // By how much this stack, and the kernel without GSO and paced, are faster than the kernel, on the mean.
     let faster = |way| {
         let each = paths.iter();
         let each = each.map(|path| measured.change(*path, [way, kernel], goodput).mean);
@@ -186,8 +186,9 @@ fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
     let slowed = Finding::all([ours, pair.without_gso].map(|way| faster(way).is_at_least(0.0)));
     claim.or(
         format!(
-            "The kernel sends several segments at once (GSO), and a policer drops the second. Beside the kernel without GSO {} % of the \
-                difference is left (of the logarithm of the ratio, on the mean; at most 50).",
+            "The kernel sends several segments at once: by GSO, and with CUBIC, which it does not pace, also those that one acknowledgement \
+                releases. A policer drops the second. Beside the kernel without GSO and with pacing {} % of the difference is left (of the \
+                logarithm of the ratio, on the mean; at most 50).",
             left.times(100.0)
         ),
         measured.judged(&paths, &ways, slowed.and(left.is_below(0.5))),
@@ -204,9 +205,9 @@ fn once_settled(measured: &Measured<'_>, path: Route, ways: &[usize]) -> Route {
 }
 
 /// Two ways on the paths where both were run: on policers, which drop the second of two packets
-/// that come together, or on those with a queue. A kernel that sends several packets at once (GSO)
-/// and a sender that spaces them are alike on the latter alone: beside policers the kernel without
-/// GSO says how much of the difference that is.
+/// that come together, or on those with a queue. A kernel that sends several packets at once (GSO,
+/// no pacing) and a sender that spaces them are alike on the latter alone: beside policers the
+/// kernel without GSO, and paced, says how much of the difference that is.
 struct Compared<'a> {
     is_policer: bool,
     measured: &'a Measured<'a>,

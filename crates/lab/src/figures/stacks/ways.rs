@@ -94,7 +94,7 @@ pub(super) const WAYS: [Way; 21] = [
     quinn("quinn CUBIC, an ACK every 20 ms", Tuning::RareAcks, "cubic"),
     tack("TCP-TACK (CUBIC)", "cubic"),
     way(
-        "kernel CUBIC, no GSO",
+        "kernel CUBIC, no GSO, paced",
         Stack::KernelWithoutGso,
         "cubic",
         "delayed:2",
