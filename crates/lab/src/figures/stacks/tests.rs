@@ -562,7 +562,7 @@ fn a_window_of_bbr_is_a_reason_where_its_segments_deliver_as_much() {
             (KERNEL_BBR, &with_window(1.8e6, 30.0)),
         ];
         let results = settled_results(&depth, &ways);
-        verdicts_at(&depth, &results, &["from 100 s on", "BBR"])
+        verdicts_at(&depth, &results, &["from 60 s on", "BBR"])
     };
     assert_eq!(verdict(1.8e6, 40.0), ["pass"]);
     assert_eq!(verdict(2.4e6, 40.0), ["deviation"]);
