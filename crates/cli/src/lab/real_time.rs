@@ -223,6 +223,7 @@ fn values(
             back / ((later.up.delivered - earlier.up.delivered) as f64).max(1.0),
         ),
         ("sender.rtt_ms", outcome.rtt * 1e3),
+        ("sender.min_rtt_ms", outcome.min_rtt * 1e3),
         ("sender.window_bps", outcome.window_rate),
         ("sender.blocked", outcome.blocked),
         ("acks_said", outcome.acks),

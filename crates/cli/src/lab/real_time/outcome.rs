@@ -11,6 +11,8 @@ pub(super) struct Outcome {
     pub(super) goodput: f64,
     /// Mean of the sender's smoothed round-trip time, seconds.
     pub(super) rtt: f64,
+    /// Least round-trip time of the connection, seconds; of this program only.
+    pub(super) min_rtt: f64,
     /// Mean of what its congestion window permits: window over round-trip time, bits a second.
     pub(super) window_rate: f64,
     /// Packets that it sent again, or declared lost.
@@ -38,6 +40,7 @@ impl Outcome {
         Self {
             goodput,
             rtt: f64::NAN,
+            min_rtt: f64::NAN,
             window_rate: f64::NAN,
             lost: f64::NAN,
             disordered: f64::NAN,
@@ -74,6 +77,7 @@ impl Outcome {
         Ok(Self {
             goodput,
             rtt: mean(rtts),
+            min_rtt: said("min_rtt_us") / 1e6,
             window_rate: mean(rates),
             lost: rows.iter().map(|row| of(row, "retransmits")).sum(),
             disordered: said("acks_by_kind/iack_loss"),
