@@ -9,10 +9,10 @@
 //! What is made up for leaves at twice the rate, not at once: a path with a short queue drops what
 //! comes at once. Linux spaces packets by at least half of their time, too
 //! (`tcp_update_skb_after_send` in net/ipv4/tcp_output.c). What exceeds [`SPREAD`] leaves at once,
-//! since the next timer may be as late; so does all of it where most timers are late. A process that
-//! shares its processor wakes milliseconds late at each quantum. One quantum for each would be a
-//! small part of the rate, and a controller that measures what it sends (BBR) would take that part
-//! for the path's rate and go lower still.
+//! since the next timer may be as late; so does all of it where most timers are late. A process
+//! that shares its processor wakes milliseconds late at each quantum. One quantum for each would be
+//! a small part of the rate, and a controller that measures what it sends (BBR) would take that
+//! part for the path's rate and go lower still.
 
 use core::time::Duration;
 

@@ -283,8 +283,8 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// The same of goodput: of a path on which ten seconds are too short, once senders have settled,
-    /// where that was measured.
+    /// The same of goodput: of a path on which ten seconds are too short, once senders have
+    /// settled, where that was measured.
     fn once_settled(&self) -> Self {
         let late = |path: &Route| once_settled(self.measured, *path, &self.ways);
         Self {
