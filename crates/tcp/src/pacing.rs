@@ -51,6 +51,8 @@ pub(crate) struct Pacer {
     last_sent_at: Instant,
     /// A segment waits for its time, and for nothing else.
     waiting: bool,
+    /// So it does because of the rate, not only to be spaced.
+    by_rate: bool,
     /// The length that was last sent, and its time at `rate`: segments are mostly as long as the
     /// one before.
     known: (u64, Nanos),
@@ -74,6 +76,7 @@ impl Pacer {
             carrier,
             last_sent_at: Instant::ZERO,
             waiting: false,
+            by_rate: false,
             known: (0, Nanos::ZERO),
             behind: false,
             opened: Instant::ZERO,
@@ -132,11 +135,17 @@ impl Pacer {
         Nanos(self.spent.0 / 2)
     }
 
+    /// A segment that waited for a timer leaves too late.
+    #[inline]
+    fn is_late(&self, now: Instant) -> bool {
+        let least = self.half().max(Nanos::from(self.carrier.timer_granularity));
+        now.nanos_since(self.due()) > least
+    }
+
     /// A segment leaves that waited for a timer.
     #[inline]
     fn judge_timer(&mut self, now: Instant) {
-        let late = now.nanos_since(self.due());
-        let is_late = late > self.half().max(Nanos::from(self.carrier.timer_granularity));
+        let is_late = self.is_late(now);
         // Rounded up, so that the share reaches both ends.
         match is_late {
             true => self.late_share += (u8::MAX - self.late_share).div_ceil(SMOOTHING),
@@ -179,6 +188,7 @@ impl Pacer {
     pub(crate) fn wait(&mut self, now: Instant) -> Option<Instant> {
         let until = self.blocked_until(now)?;
         self.waiting = true;
+        self.by_rate |= self.next > now;
         Some(until)
     }
 
@@ -186,6 +196,7 @@ impl Pacer {
     #[inline]
     pub(crate) fn pause(&mut self) {
         self.waiting = false;
+        self.by_rate = false;
         self.behind = false;
     }
 
@@ -200,7 +211,9 @@ impl Pacer {
     pub(crate) fn on_send(&mut self, now: Instant, len: u64, mss: u64) -> bool {
         self.last_sent_at = now;
         let waited = core::mem::take(&mut self.waiting);
-        self.behind |= waited;
+        let by_rate = core::mem::take(&mut self.by_rate);
+        // What is only spaced is behind if its timer is late.
+        self.behind |= by_rate || (waited && self.is_late(now));
         let Some(rate) = self.rate else {
             self.behind = false;
             return false;
