@@ -147,37 +147,49 @@ fn the_rate_holds_over_four_segments() {
     }
 }
 
+/// The carrier that a socket of Linux is.
+fn socket() -> Config {
+    Config {
+        carrier: Carrier {
+            timer_granularity: Duration::from_micros(50),
+            max_batch: 64,
+            overhead: 28,
+        },
+        ..Config::default()
+    }
+}
+
+/// How many seconds it takes a client to move `bytes`, where the client and the server each run
+/// once in its turn; zero is at once.
+fn upload(config: &Config, wire: impl Fn() -> Model, bytes: u64, turns: [Duration; 2]) -> f64 {
+    let mut pair = Pair::open(1, config, wire(), wire());
+    pair.establish(secs(1));
+    pair.set_turns(Side::Client, turns[0]);
+    pair.set_turns(Side::Server, turns[1]);
+    let begin = pair.elapsed();
+    pair.send(Side::Client, bytes);
+    assert!(pair.run_until(secs(600), |pair| pair.app(Side::Server).read == bytes));
+    (pair.elapsed() - begin).as_secs_f64()
+}
+
 /// On a machine with other work a process runs once in several milliseconds. The timer of the
 /// carrier is finer, so each pacing wait costs a whole turn. The sender makes up for it, and BBR
 /// does not take its own delay for the rate of the path: it needs no longer than CUBIC, whose
 /// window opens until pacing does not matter (without: 1.5 to 4.6 times as long).
 #[test]
 fn a_busy_machine_does_not_slow_bbr_down() {
-    const BYTES: u64 = 64 << 20;
     let wire = || {
         Model::wire(
             Duration::from_micros(20),
             Rate::from_bits_per_sec(10_000_000_000),
         )
     };
-    let seconds = |congestion, turns: [Duration; 2]| {
+    let seconds = |congestion, turns| {
         let config = Config {
             congestion,
-            carrier: Carrier {
-                timer_granularity: Duration::from_micros(50),
-                max_batch: 64,
-                overhead: 28,
-            },
-            ..Config::default()
+            ..socket()
         };
-        let mut pair = Pair::open(1, &config, wire(), wire());
-        pair.establish(secs(1));
-        pair.set_turns(Side::Client, turns[0]);
-        pair.set_turns(Side::Server, turns[1]);
-        let begin = pair.elapsed();
-        pair.send(Side::Client, BYTES);
-        assert!(pair.run_until(secs(600), |pair| pair.app(Side::Server).read == BYTES));
-        (pair.elapsed() - begin).as_secs_f64()
+        upload(&config, wire, 64 << 20, turns)
     };
     let all = [[20, 20], [4, 0], [4, 4], [12, 0]];
     for turns in &all[..if crate::is_long() { 4 } else { 1 }] {
@@ -192,27 +204,15 @@ fn a_busy_machine_does_not_slow_bbr_down() {
 /// 1.6 times.
 #[test]
 fn late_turns_do_not_hold_back_a_small_window() {
-    const BYTES: u64 = 4 << 20;
-    let seconds = |congestion, turn: Duration| {
-        let wire = || Model::wire(ms(1), Rate::from_bits_per_sec(80_000_000));
+    let wire = || Model::wire(ms(1), Rate::from_bits_per_sec(80_000_000));
+    let seconds = |congestion, turn| {
         let config = Config {
             congestion,
             receive_buffer: 32 << 10,
             initial_receive_buffer: 32 << 10,
-            carrier: Carrier {
-                timer_granularity: Duration::from_micros(50),
-                max_batch: 64,
-                overhead: 28,
-            },
-            ..Config::default()
+            ..socket()
         };
-        let mut pair = Pair::open(1, &config, wire(), wire());
-        pair.establish(secs(1));
-        pair.set_turns(Side::Client, turn);
-        let begin = pair.elapsed();
-        pair.send(Side::Client, BYTES);
-        assert!(pair.run_until(secs(600), |pair| pair.app(Side::Server).read == BYTES));
-        (pair.elapsed() - begin).as_secs_f64()
+        upload(&config, wire, 4 << 20, [turn, Duration::ZERO])
     };
     for congestion in [Algorithm::Cubic, Algorithm::default()] {
         for (micros, most) in [(500, 1.02), (1_000, 1.1), (2_000, 1.7)] {

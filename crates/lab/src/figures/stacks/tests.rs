@@ -95,6 +95,23 @@ fn late(path: Route, way: usize) -> Option<Route> {
     settled().find(|late| of_path(late) && late.has(way))
 }
 
+/// Results of a plan, but for these values of these ways on policers, now and once settled.
+fn on_policers(depth: &Depth, differs: &[(usize, &[(&str, f64)])]) -> Results {
+    let mut results = planned_results(depth);
+    for path in pantheon().filter(Route::is_policer) {
+        for (way, of_way) in differs {
+            let mut values = alike();
+            for (name, value) in *of_way {
+                values.insert(*name, *value);
+            }
+            for route in [path].into_iter().chain(late(path, *way)) {
+                results.insert(&cell(depth, route, *way).at(1), values.clone());
+            }
+        }
+    }
+    results
+}
+
 /// The verdicts on claims whose words have all of these in them.
 fn verdicts(results: &Results, words: &[&str]) -> Vec<&'static str> {
     verdicts_at(&Depth::quick(), results, words)
@@ -495,16 +512,11 @@ fn the_paths_of_the_pantheon_are_judged_together() {
     // No slower; not the same; not the same as without GSO.
     assert_eq!(judged("policers", &fast, all), ["pass", "fail", "fail"]);
     for (no_gso, of_kernel) in [(180e6, "deviation"), (120e6, "fail")] {
-        let mut results = planned_results(&depth);
-        for path in pantheon().filter(Route::is_policer) {
-            for (way, goodput) in [(BATCHES_CUBIC, 190e6), (KERNEL_CUBIC_NO_GSO, no_gso)] {
-                let mut values = alike();
-                values.insert(value::GOODPUT, goodput);
-                for route in [path].into_iter().chain(late(path, way)) {
-                    results.insert(&cell(&depth, route, way).at(1), values.clone());
-                }
-            }
-        }
+        let differs: [(usize, &[(&str, f64)]); 2] = [
+            (BATCHES_CUBIC, &[(value::GOODPUT, 190e6)]),
+            (KERNEL_CUBIC_NO_GSO, &[(value::GOODPUT, no_gso)]),
+        ];
+        let results = on_policers(&depth, &differs);
         let words = [
             "policers",
             "tack CUBIC delayed:2, batches beside kernel CUBIC:",
@@ -583,23 +595,6 @@ fn the_full_form_of_a_part_has_the_reasons_of_its_claims_on_policers() {
             assert!(is_wanted(&depth, path, way), "{}", path.name);
         }
     }
-}
-
-/// Results of a plan, but for these values of these ways on policers, now and once settled.
-fn on_policers(depth: &Depth, differs: &[(usize, &[(&str, f64)])]) -> Results {
-    let mut results = planned_results(depth);
-    for path in pantheon().filter(Route::is_policer) {
-        for (way, of_way) in differs {
-            let mut values = alike();
-            for (name, value) in *of_way {
-                values.insert(*name, *value);
-            }
-            for route in [path].into_iter().chain(late(path, *way)) {
-                results.insert(&cell(depth, route, *way).at(1), values.clone());
-            }
-        }
-    }
-    results
 }
 
 #[test]

@@ -6,9 +6,9 @@ use tack_sim::FlowReport;
 use super::flows;
 
 /// Path 60415: timers of the sender's host are up to 4.3 ms late, and the queue of ten packets
-/// drains in 0.6 ms. What a report frees leaves in bursts as long as the timers are late. A plain
-/// policy with as few acknowledgements is no faster. Where the timers are on time, TACK is as fast
-/// as `delayed:2`.
+/// drains in 0.6 ms. What a report frees leaves in bursts as long as the timers are late. A legacy
+/// policy that sends as few acknowledgements is as slow. With timers on time, TACK is as fast as
+/// `delayed:2`.
 #[test]
 fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
     if !crate::is_long() {
