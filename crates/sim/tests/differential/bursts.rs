@@ -30,7 +30,7 @@ mod tests {
     use crate::runs::fresh;
 
     /// Path 186205 has this reason. A TACK that is slower than the plain policy that acknowledges
-    /// as rarely has not, nor has a path whose difference stays without marks: path 177225, with a
+    /// as rarely has not, nor has a path whose difference stays without marks: path 164355, with a
     /// threshold that its queue does not reach.
     #[test]
     fn bursts_are_a_reason_where_a_threshold_marks_and_a_sparse_policy_is_as_slow() {
@@ -42,7 +42,7 @@ mod tests {
             ..tack.clone()
         };
         assert_eq!(marked_bursts(&path, &slower), None);
-        let other = crate::paths::path(177_225);
+        let other = crate::paths::path(164_355);
         let other = Path {
             toml: other
                 .toml

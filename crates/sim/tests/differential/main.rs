@@ -15,10 +15,12 @@
 //! TACK_SEARCH=1..2000 cargo test --release -p tack-sim --test differential -- --nocapture
 //! TACK_ECN_SEARCH=1..400 cargo test --release -p tack-sim --test differential ecn -- --nocapture
 //! TACK_MTU_SEARCH=1..400 cargo test --release -p tack-sim --test differential mtu -- --nocapture
+//! TACK_CONTROL_SEARCH=1..2000 cargo test --release -p tack-sim --test differential themselves -- --nocapture
 //! ```
 //!
 //! The second form searches paths of another family: one of their faults is one of ECN. On those of
-//! the third form the MTU shrinks during the run, and packets have up to 9,000 bytes.
+//! the third form the MTU shrinks during the run, and packets have up to 9,000 bytes. The last one
+//! compares `delayed:2` with itself: what it flags is what the judge takes for a difference.
 
 mod bursts;
 mod chance;
@@ -90,6 +92,14 @@ fn random_paths_whose_mtu_shrinks_are_no_worse_with_tack() {
     });
 }
 
+/// What the judge takes for a difference and is none: the plain policy with itself.
+#[test]
+fn delayed_acknowledgements_are_no_worse_than_themselves_on_random_paths() {
+    search("TACK_CONTROL_SEARCH", QUICK, |number| {
+        vec![(draw(number, Family::All), Comparison::Itself)]
+    });
+}
+
 /// Makes the comparisons that `of` names for each path whose number the environment variable
 /// `variable` has, or those of `quick`. Prints what is found, and fails where a flag stands.
 fn search(variable: &str, quick: &str, of: impl Fn(u64) -> Vec<(Path, Comparison)> + Sync) {
@@ -116,7 +126,11 @@ fn search(variable: &str, quick: &str, of: impl Fn(u64) -> Vec<(Path, Comparison
         let of_it = |verdict: &&Verdict| verdict.comparison == comparison;
         verdicts.iter().filter(of_it).collect::<Vec<_>>()
     };
-    for comparison in [Comparison::Tack, Comparison::AccurateEcn] {
+    for comparison in [
+        Comparison::Tack,
+        Comparison::AccurateEcn,
+        Comparison::Itself,
+    ] {
         let compared = of(comparison);
         if !compared.is_empty() {
             println!("# {}:", comparison.names().join(" and "));

@@ -8,7 +8,7 @@
 use crate::chance::is_as_often_bad;
 use crate::figures::Figures;
 use crate::judge::{Flag, shows};
-use crate::measure::{PLAIN, Variant};
+use crate::measure::Comparison;
 use crate::moments::{HANDSHAKE, all_blackouts};
 use crate::paths::{LATEST_BEGINNING, Path, Work};
 use crate::runs::{self, FRESH};
@@ -36,8 +36,13 @@ const SUSPENSION: &str = "[wired.suspension";
 /// together the difference must be gone. That is not enough, because TACK may fail rarely where the
 /// plain policy never does, or less often: some plain run must fare no better than TACK does here,
 /// and of TACK's own runs there no more than chance allows (Fisher's exact test at 10 %).
-pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<String> {
-    let [tacks, plains] = Variant::both().map(|variant| {
+pub(crate) fn coincidence(
+    path: &Path,
+    comparison: Comparison,
+    flag: Flag,
+    tack: &Figures,
+) -> Option<String> {
+    let [tacks, plains] = comparison.variants().map(|variant| {
         (0..FRESH)
             .map(|nth| runs::with_keys(path, &variant, nth, neighbour(path, nth)))
             .collect::<Vec<_>>()
@@ -53,10 +58,11 @@ pub(crate) fn coincidence(path: &Path, flag: Flag, tack: &Figures) -> Option<Str
     let least = here - NEAR * here.abs();
     let as_bad = |runs: &[Figures]| runs.iter().filter(|run| measure(run) >= least).count();
     let [own, others] = [&tacks, &plains].map(|runs| as_bad(runs));
+    let [tested, compared] = comparison.names();
     (others > 0 && is_as_often_bad(own, others, plains.len())).then(|| {
         format!(
-            "chance: on {} paths beside this one TACK has {} and {PLAIN} {}. {own} runs of TACK and {others} of {PLAIN} are as bad as \
-             TACK's run here, within a tenth",
+            "chance: on {} paths beside this one {tested} has {} and {compared} {}. {own} runs of {tested} and {others} of {compared} are as bad as \
+             the run of {tested} here, within a tenth",
             plains.len(),
             told(path, flag, &tack_beside),
             told(path, flag, &plain_beside),

@@ -54,6 +54,9 @@ pub(crate) fn reason(
     if comparison == Comparison::AccurateEcn {
         return ecn_reasons::of_feedback(path, flag, tack, plain);
     }
+    if comparison == Comparison::Itself {
+        return coincidence(path, comparison, flag, tack);
+    }
     let found = match flag {
         Flag::Retx => window(path, flag)
             .or_else(|| unrepaired(path, tack, plain))
@@ -95,7 +98,7 @@ pub(crate) fn reason(
             .or_else(|| room_for_options(path, flag, tack, plain)),
         _ => return None,
     };
-    found.or_else(|| coincidence(path, flag, tack))
+    found.or_else(|| coincidence(path, comparison, flag, tack))
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and

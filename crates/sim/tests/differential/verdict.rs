@@ -45,8 +45,8 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
             .collect();
         let is_chance = certain == [&Flag::Hang]
             && (happens_to(&path, &both, &tack)
-                || comparison == Comparison::Tack
-                    && coincidence(&path, Flag::Hang, &tack).is_some());
+                || comparison != Comparison::AccurateEcn
+                    && coincidence(&path, comparison, Flag::Hang, &tack).is_some());
         let is_certain = !certain.is_empty() && !is_chance;
         if nth == 0 && flags.is_empty() || is_certain {
             return Verdict {

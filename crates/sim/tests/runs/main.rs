@@ -3,6 +3,7 @@
 
 mod ack_filter;
 mod agreements;
+mod black_holes;
 mod congestion;
 mod controllers;
 mod ecn_paths;

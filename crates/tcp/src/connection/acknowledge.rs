@@ -18,6 +18,10 @@ use crate::recovery::LossView;
 use crate::recovery::episodes::PlainAck;
 use crate::trace::{AckReceived, Traced};
 
+/// SACK blocks that fit beside timestamps (RFC 2018 §3): fewer of them name all that was received
+/// above the cumulative acknowledgement. None do not, as a receiver with reports sends none.
+const SACK_ROOM: usize = 3;
+
 /// One acknowledgement on its way through the steps.
 #[derive(Debug)]
 struct AckEvent<'a> {
@@ -192,9 +196,7 @@ impl Connection {
             self.snd.una = ack;
             self.queue.release_to(ack);
             self.recovery.on_progress(ack);
-            if self.mtu.on_progress(event.now, event.delivery.longest) {
-                self.on_segment_size_changed();
-            }
+            self.mtu.on_progress(event.now, event.delivery.longest);
         }
         // RFC 9293 §3.10.7.4: an old acknowledgement does not move the window.
         event.window_moved = ack >= event.prior_una
@@ -251,9 +253,10 @@ impl Connection {
                     .newest_transmission()
                     .filter(|_| !info.numbered),
                 complete: ack == self.snd.una
-                    && info
-                        .above
-                        .is_some_and(|above| above <= self.log.sacked_bytes()),
+                    && match info.above {
+                        Some(above) => above <= self.log.sacked_bytes(),
+                        None => (1..SACK_ROOM).contains(&event.header.options.sack.len()),
+                    },
             };
             self.recovery.on_report(&view);
             // Judged at the time of arrival: what waits behind this acknowledgement to be processed

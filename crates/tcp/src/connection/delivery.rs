@@ -31,6 +31,9 @@ pub(super) struct Delivery {
     oldest_repaired_at: Option<Instant>,
     /// Token of the newest transmission.
     pub(super) newest: Option<(PacketNumber, SendToken)>,
+    /// The newest of the segments that left more than once: its last transmission, and when that
+    /// left, if no earlier one arrived.
+    newest_repair: Option<(PacketNumber, Option<Instant>)>,
     /// Retransmissions that turn out to have been needless.
     spurious: u64,
     /// Where the last of these starts.
@@ -56,15 +59,20 @@ impl Delivery {
         self.newest_sent_at.filter(|_| !self.repaired)
     }
 
-    /// The newest transmission and when it left, if all that was delivered had left once.
+    /// The newest transmission and when it left. `None` where an earlier transmission of the same
+    /// segment may have arrived in its place.
     #[inline]
     pub(super) fn newest_transmission(&self) -> Option<(PacketNumber, Instant)> {
         let (number, _) = self.newest?;
-        Some((number, self.newest_unrepeated()?))
+        let left = match self.newest_repair {
+            Some((repair, left)) if repair == number => left,
+            _ => self.newest_sent_at,
+        };
+        Some((number, left?))
     }
 
     #[inline]
-    fn note(&mut self, delivered: &Delivered, snd_una: StreamOffset) {
+    fn note(&mut self, context: &DetectionContext, delivered: &Delivered, snd_una: StreamOffset) {
         self.segments += 1;
         self.longest = self.longest.max(delivered.transmission.len());
         if !delivered.retransmitted {
@@ -76,6 +84,12 @@ impl Delivery {
             self.repaired = true;
             if delivered.transmission.start == snd_una {
                 self.oldest_repaired_at = Some(delivered.transmission.sent_at);
+            }
+            let number = delivered.number;
+            if self.newest_repair.is_none_or(|(newest, _)| number > newest) {
+                let left = delivered.transmission.sent_at;
+                let left = (!context.is_of_an_earlier(left)).then_some(left);
+                self.newest_repair = Some((number, left));
             }
         }
         if self
@@ -146,7 +160,7 @@ impl Connection {
         } = self;
         let largest = feedback.info.largest;
         let mut each = |context: &DetectionContext, delivered: &Delivered| {
-            delivery.note(delivered, snd_una);
+            delivery.note(context, delivered, snd_una);
             // Delivered although its newest transmission has not arrived: an earlier one did.
             if delivered.transmission.retransmission
                 && largest.is_some_and(|largest| delivered.number > largest)

@@ -95,12 +95,12 @@ impl Connection {
         }
     }
 
-    /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire
-    /// because an acknowledgement is merely late. Nothing that the peer reports enters the
-    /// allowance.
+    /// RTO (RFC 6298), with what the agreed way of acknowledging needs: it must not fire because an
+    /// acknowledgement is held back. Nothing that the peer reports enters the allowance.
     #[inline]
     pub(super) fn retransmission_timeout(&self) -> Nanos {
-        self.rtt.timeout() + self.feedback.contract().timeout_allowance.into()
+        self.rtt
+            .timeout(self.feedback.contract().timeout_allowance.into())
     }
 
     /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative

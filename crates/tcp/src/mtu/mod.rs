@@ -4,11 +4,11 @@
 //! silence: a path that drops large packets silently is recognised when only large
 //! segments time out (RFC 4821 §7.7, RFC 8899 "black hole detection").
 //!
-//! Silence proves little: a path that was down for a while looks the same. So the former size is
-//! tried again, once. If that fails too, and ten minutes after the path itself had named a size, a
-//! search begins for what it carries. It probes with single segments, whose loss is no sign of
-//! congestion (`search.rs`). A connection whose segments were never made smaller searches nothing,
-//! unless it began with a size of its own choice (`Config::base_mss`).
+//! Silence proves little: a path that was down for a while looks the same. So a search begins some
+//! seconds later, with the former size, and ten minutes after the path itself had named a size. It
+//! probes with single segments, whose loss is no sign of congestion (`search.rs`). A connection
+//! whose segments were never made smaller searches nothing, unless it began with a size of its own
+//! choice (`Config::base_mss`).
 
 mod search;
 
@@ -26,10 +26,8 @@ const FALLBACKS: [u16; 2] = [1024, 536];
 /// that came through before, and of one that never did, though the handshake did.
 const SUSPICIOUS_TIMEOUTS: u32 = 2;
 const SUSPICIOUS_FIRST_TIMEOUTS: u32 = 1;
-/// Wait before the former size is tried again.
+/// Wait before the former size is tried again, and after a timeout.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
-/// A trial that lasted so long without a timeout has succeeded.
-const TRIAL: Duration = Duration::from_secs(60);
 
 /// Segment size of one connection. Payload bytes before options, as in the MSS option.
 #[derive(Debug)]
@@ -66,11 +64,8 @@ pub(crate) enum Told {
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
     former: u16,
-    /// What takes its place.
-    fallback: u16,
-    /// When it was given up, or, in a trial, when that began.
+    /// When it was given up.
     since: Instant,
-    in_trial: bool,
     /// Something arrived since the fallback took its place.
     proven: bool,
 }
@@ -95,6 +90,12 @@ impl PathMtu {
     #[inline]
     pub(crate) fn mss(&self) -> u16 {
         self.cap
+    }
+
+    /// Longest segment that came through, bytes of payload.
+    #[inline]
+    pub(crate) fn longest_delivered(&self) -> u64 {
+        self.longest
     }
 
     /// A peer that announces nothing takes `mss` bytes.
@@ -204,28 +205,11 @@ impl PathMtu {
     pub(crate) fn on_timeout(&mut self, now: Instant, len: u64) -> bool {
         // A probe that waited for a timeout says nothing (RFC 4821 §7.7), and does not make the
         // path suspect, which carries the others.
-        let raise = self.raise;
         if let Some(search) = &mut self.search
-            && search.pause(now + raise)
+            && search.pause(now, self.raise)
             && len > u64::from(self.cap)
         {
             return false;
-        }
-        if let Some(suspicion) = self.suspicion.filter(|suspicion| suspicion.in_trial) {
-            if now.saturating_since(suspicion.since) >= TRIAL {
-                self.suspicion = None;
-            } else if len > u64::from(suspicion.fallback) {
-                // One may be lost as others are.
-                self.timeouts += 1;
-                if self.timeouts <= SUSPICIOUS_FIRST_TIMEOUTS {
-                    return false;
-                }
-                self.suspicion = None;
-                self.search = Some(Search::new(suspicion.former, now));
-                self.cap = self.cap.min(suspicion.fallback);
-                self.timeouts = 0;
-                return true;
-            }
         }
         // The segment that is stuck must come out smaller, whatever others may be.
         let fits = |fallback: &u16| *fallback < self.cap && u64::from(*fallback) < len;
@@ -235,9 +219,7 @@ impl PathMtu {
         };
         self.timeouts += 1;
         // A fallback that nothing has come through yet is as suspect as what it stands for.
-        let suspected = self
-            .suspicion
-            .is_some_and(|suspicion| !suspicion.in_trial && !suspicion.proven);
+        let suspected = self.suspicion.is_some_and(|suspicion| !suspicion.proven);
         let patience = if len <= self.longest {
             SUSPICIOUS_TIMEOUTS
         } else {
@@ -250,38 +232,26 @@ impl PathMtu {
         let former = self.suspicion.map_or(self.cap, |earlier| earlier.former);
         self.suspicion = Some(Suspicion {
             former,
-            fallback,
             since: now,
-            in_trial: false,
             proven: false,
         });
         self.cap = fallback;
         true
     }
 
-    /// Something was acknowledged, segments of `longest` bytes at most: the path lives. True when
-    /// that raises the segment size.
+    /// Something was acknowledged, segments of `longest` bytes at most: the path lives.
     #[inline]
-    pub(crate) fn on_progress(&mut self, now: Instant, longest: u64) -> bool {
+    pub(crate) fn on_progress(&mut self, now: Instant, longest: u64) {
         self.timeouts = 0;
         self.longest = self.longest.max(longest);
         let Some(suspicion) = &mut self.suspicion else {
-            return false;
+            return;
         };
         suspicion.proven = true;
-        if suspicion.in_trial && longest > u64::from(suspicion.fallback) {
-            // It comes through: the silence was that of a path which lost everything, or much.
+        if now.saturating_since(suspicion.since) >= FIRST_WAIT {
+            self.search = Some(Search::new(suspicion.former.saturating_add(1), now));
             self.suspicion = None;
-            return false;
         }
-        if suspicion.in_trial || now.saturating_since(suspicion.since) < FIRST_WAIT {
-            return false;
-        }
-        suspicion.in_trial = true;
-        suspicion.since = now;
-        let raised = suspicion.former > self.cap;
-        self.cap = self.cap.max(suspicion.former);
-        raised
     }
 }
 
@@ -398,7 +368,7 @@ mod tests {
 
     fn suspected() -> PathMtu {
         let mut mtu = path();
-        assert!(!mtu.on_progress(NOW, 1460));
+        mtu.on_progress(NOW, 1460);
         assert!(!mtu.on_timeout(NOW, 1460));
         assert!(!mtu.on_timeout(NOW, 1460));
         assert!(mtu.on_timeout(NOW, 1460));
@@ -417,7 +387,7 @@ mod tests {
     #[test]
     fn a_size_that_never_came_through_is_suspected_sooner() {
         let mut mtu = path();
-        assert!(!mtu.on_progress(NOW, 900));
+        mtu.on_progress(NOW, 900);
         assert!(!mtu.on_timeout(NOW, 1460));
         assert!(mtu.on_timeout(NOW, 1460));
         assert_eq!(mtu.mss(), 1024);
@@ -430,7 +400,7 @@ mod tests {
         assert_eq!(mtu.mss(), 536);
         // One that carried something has to be suspected anew.
         let mut mtu = suspected();
-        assert!(!mtu.on_progress(NOW, 0));
+        mtu.on_progress(NOW, 0);
         assert!(!mtu.on_timeout(NOW, 1024));
     }
 
@@ -441,38 +411,60 @@ mod tests {
         assert_eq!((lowered, mtu.mss()), (true, 536));
     }
 
+    /// With one segment: a path that carries no more than the fallback loses that, and no flight.
     #[test]
-    fn the_former_size_is_tried_again() {
+    fn the_former_size_is_probed_again() {
+        let later = NOW + FIRST_WAIT;
         let mut mtu = suspected();
-        assert!(!mtu.on_progress(NOW + Duration::from_secs(4), 0));
-        // An outage: from now on all is well, and a timeout much later starts from nothing.
-        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
+        mtu.on_progress(later - Duration::from_nanos(1), 1024);
+        assert_eq!(mtu.probe_due(later), None);
+        // An outage: the first probe comes through.
+        mtu.on_progress(later, 1024);
+        assert_eq!(mtu.mss(), 1024, "not before it did");
+        assert_eq!(search(&mut mtu, later, 1460), [1460]);
         assert_eq!(mtu.mss(), 1460);
-        assert!(!mtu.on_timeout(NOW + Duration::from_secs(100), 1460));
-        // A black hole: the trial ends with its second timeout, and the search begins.
+        // A new suspicion takes as much as the first.
+        for _ in 0..SUSPICIOUS_TIMEOUTS {
+            assert!(!mtu.on_timeout(later, 1448));
+        }
+        assert!(mtu.on_timeout(later, 1448));
+        // A black hole: what it carries is found.
         let mut mtu = suspected();
-        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
-        assert!(!mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
-        assert!(mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
-        assert_eq!(mtu.mss(), 1024);
-        let probes = search(&mut mtu, NOW + Duration::from_secs(6), 1300);
-        assert_eq!(probes.first(), Some(&1459), "the former size was tried");
+        mtu.on_progress(later, 1024);
+        let probes = search(&mut mtu, later, 1300);
+        assert_eq!(probes.first(), Some(&1460));
         assert!((1292..=1300).contains(&mtu.mss()), "{}", mtu.mss());
     }
 
-    /// A path that is lossy enough for timeouts takes large segments all the same.
+    /// A path that is down again while a probe is under way says nothing of its size either, but
+    /// each time the next probe waits twice as long.
     #[test]
-    fn a_trial_that_comes_through_ends_the_suspicion() {
+    fn after_a_timeout_the_search_goes_on() {
         let mut mtu = suspected();
-        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 1000));
-        assert!(!mtu.on_progress(NOW + Duration::from_secs(6), 1448));
-        for _ in 0..2 {
-            assert!(!mtu.on_timeout(NOW + Duration::from_secs(7), 1448));
+        let mut now = NOW + FIRST_WAIT;
+        mtu.on_progress(now, 1024);
+        let at = StreamOffset(1);
+        for wait in [5, 10, 20, 40] {
+            mtu.on_probe_sent(mtu.probe_due(now).unwrap(), at..at + 1460);
+            assert!(!mtu.on_timeout(now, 1460));
+            mtu.on_progress(now, 1024);
+            let due = now + Duration::from_secs(wait);
+            assert_eq!(mtu.probe_due(due - Duration::from_nanos(1)), None);
+            assert_eq!(mtu.probe_due(due), Some(1460));
+            now = due;
         }
-        assert_eq!(mtu.mss(), 1460);
-        // A new suspicion takes as much as the first.
-        assert!(mtu.on_timeout(NOW + Duration::from_secs(7), 1448));
-        assert_eq!(mtu.mss(), 1024);
+        for _ in 0..20 {
+            mtu.on_probe_sent(1460, at..at + 1460);
+            assert!(!mtu.on_timeout(now, 1460));
+        }
+        assert_eq!(
+            mtu.probe_due(now + RAISE),
+            Some(1460),
+            "no longer than that"
+        );
+        // Without a probe under way it waits as at first.
+        mtu.on_timeout(now + RAISE, 100);
+        assert_eq!(mtu.probe_due(now + RAISE + FIRST_WAIT), Some(1460));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use core::time::Duration;
 
 use tack_base::{Instant, StreamOffset};
 
+use super::FIRST_WAIT;
+
 /// Probes of one size that get lost before it is taken for too long (MAX_PROBES of RFC 8899
 /// §5.1.2).
 const PROBES: u8 = 3;
@@ -24,6 +26,8 @@ pub(super) struct Search {
     halves: bool,
     /// Probes of the present size that got lost.
     lost: u8,
+    /// Timeouts that met a probe.
+    timeouts: u32,
     /// When the next probe may leave.
     next: Instant,
     probe: Option<Probe>,
@@ -43,6 +47,7 @@ impl Search {
             too_long,
             halves: false,
             lost: 0,
+            timeouts: 0,
             next,
             probe: None,
         }
@@ -79,6 +84,7 @@ impl Search {
             .probe
             .take_if(|probe| len >= probe.range.end - probe.range.start)?;
         self.lost = 0;
+        self.timeouts = 0;
         self.next = now;
         Some(probe.size)
     }
@@ -115,11 +121,19 @@ impl Search {
         refused
     }
 
-    /// Everything in flight may be lost: the search pauses until `next`. True when a probe was in
-    /// flight.
-    pub(super) fn pause(&mut self, next: Instant) -> bool {
-        self.next = next;
-        self.probe.take().is_some()
+    /// A timeout at `now`: everything in flight may be lost. The search pauses, each time that it
+    /// costs a probe for twice as long, at most for `longest`. True when a probe was in flight.
+    pub(super) fn pause(&mut self, now: Instant, longest: Duration) -> bool {
+        let doublings = self.timeouts.min(16);
+        let had_probe = self.probe.take().is_some();
+        let wait = if had_probe {
+            self.timeouts += 1;
+            FIRST_WAIT.saturating_mul(1 << doublings)
+        } else {
+            FIRST_WAIT
+        };
+        self.next = self.next.max(now + wait.min(longest));
+        had_probe
     }
 
     /// Nothing more is to be found above `size`.

@@ -66,6 +66,16 @@ pub(crate) struct DetectionContext {
     pub(crate) echoed_departure: Option<Instant>,
 }
 
+impl DetectionContext {
+    /// True where the acknowledgement is of an earlier transmission than the one of `sent_at`
+    /// (RFC 8985 §6.2 step 2): it comes sooner than any round trip, or echoes an earlier departure.
+    pub(crate) fn is_of_an_earlier(&self, sent_at: Instant) -> bool {
+        let rtt = self.now.saturating_since(sent_at);
+        self.min_rtt.is_some_and(|min| rtt < min)
+            || self.echoed_departure.is_some_and(|at| sent_at > at)
+    }
+}
+
 /// What one acknowledgement says about losses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossView<'a> {

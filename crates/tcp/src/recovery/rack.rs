@@ -63,11 +63,7 @@ impl LossDetector for Rack {
     fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered) {
         let sent = &delivered.transmission;
         let rtt = context.now.saturating_since(sent.sent_at);
-        // Step 2: an acknowledgement sooner than any round trip, or one that echoes an earlier
-        // departure, must be for an earlier transmission.
-        let ambiguous = sent.retransmission
-            && (context.min_rtt.is_some_and(|min| rtt < min)
-                || context.echoed_departure.is_some_and(|at| sent.sent_at > at));
+        let ambiguous = sent.retransmission && context.is_of_an_earlier(sent.sent_at);
         if !ambiguous
             && self
                 .newest

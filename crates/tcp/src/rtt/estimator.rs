@@ -283,30 +283,34 @@ impl RttEstimator {
     /// The timeout in force, backing off included.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
-        self.timeout().into()
+        self.timeout(Nanos::ZERO).into()
     }
 
-    /// As [`Self::rto`], for the per-segment path.
+    /// As [`Self::rto`], where the peer may hold an acknowledgement back for `held_back`, which no
+    /// sample has in it. It needs nothing beyond the least timeout, which is there for delayed
+    /// acknowledgements: it counts where the variation is large.
     #[inline]
-    pub(crate) fn timeout(&self) -> Nanos {
-        (self.base() * (1 << self.backoff)).min(self.max_rto)
+    pub(crate) fn timeout(&self, held_back: Nanos) -> Nanos {
+        (self.base(held_back) * (1 << self.backoff)).min(self.max_rto)
     }
 
     /// The timeout without backing off.
     #[inline]
     pub(crate) fn base_rto(&self) -> Duration {
-        self.base().into()
+        self.base(Nanos::ZERO).into()
     }
 
     #[inline]
-    fn base(&self) -> Nanos {
-        let own = self.smoothed.map_or(self.initial_rto, |smoothed| {
-            smoothed + (self.variation * 4).max(self.min_rto)
-        });
+    fn base(&self, held_back: Nanos) -> Nanos {
+        let own = self
+            .smoothed
+            .map_or(self.initial_rto + held_back, |smoothed| {
+                smoothed + (self.variation * 4 + held_back).max(self.min_rto)
+            });
         // RFC 6298 §2.2, with what the peer measured.
         let stated = self.stated.filter(|_| self.is_undecided());
         stated
-            .map_or(own, |stated| own.min(stated * 3))
+            .map_or(own, |stated| own.min(stated * 3 + held_back))
             .max(self.min_rto)
     }
 
@@ -316,15 +320,13 @@ impl RttEstimator {
         self.smoothed.map(Duration::from)
     }
 
-    /// The time over which a window is spread: SRTT, or the newest sample where that is less than
-    /// half of it. After a host slept, SRTT includes the time of its sleep. A sender that spreads
-    /// its window over that gets few acknowledgements, and SRTT would stay long for dozens of round
-    /// trips.
+    /// The time over which a window is spread: SRTT, or twice the newest sample where that is less.
+    /// After a host slept, SRTT includes the time of its sleep. A sender that spreads its window
+    /// over that gets few acknowledgements, and SRTT would stay long for dozens of round trips.
     #[inline]
     pub(crate) fn window_time(&self) -> Option<Duration> {
         let smoothed = self.smoothed?;
-        let is_past = self.latest < smoothed / 2;
-        Some(if is_past { self.latest } else { smoothed }.into())
+        Some(smoothed.min(self.latest * 2).into())
     }
 
     /// The round trip that the sender tells its peer: the larger one of [`Self::window_time`] and

@@ -133,6 +133,11 @@ impl<'a> ListsWriter<'a> {
         fits
     }
 
+    /// Bytes of what was added so far, the counts included.
+    pub fn written(&self) -> usize {
+        self.at
+    }
+
     fn put(&mut self, start: u64, len: u64) -> bool {
         let size = varint_len(start) + varint_len(len);
         if self.at + size > self.out.len() {

@@ -48,7 +48,7 @@ pub(super) const PAIRS: [Pair; 2] = [
 impl Pair {
     /// What this stack does in a comparison.
     pub(super) fn called(&self, ways: [usize; 2]) -> String {
-        match ways == self.joined {
+        match ways[0] == self.joined[0] {
             true => format!("{} with delayed:2 in batches", self.name),
             false => format!("{} with delayed:2", self.name),
         }
@@ -85,7 +85,8 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
     let mut claims = Vec::new();
     for pair in &PAIRS {
         for route in routes(measured.depth) {
-            let mut state = |ways, claim| claims.push(measured.state(&[route], ways, claim));
+            let mut state =
+                |ways: &[usize], claim| claims.push(measured.state(&[route], ways, claim));
             let plain = "without GRO and SACK compression";
             state(
                 &pair.single,
@@ -97,6 +98,11 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
                 same_goodput(measured, pair, pair.joined, "as it is", route),
             );
             let [ours, linux] = pair.joined;
+            if route.is_wireless && route.has(pair.without_gso) {
+                let ways = [ours, pair.without_gso];
+                let paced = same_goodput(measured, pair, ways, "without GSO, paced", route);
+                state(&ways, paced);
+            }
             let all = [ours, linux, pair.seldom];
             state(&all, acks_in_batches(measured, pair, route));
             state(&all[1..], rules_of_linux(measured, pair, route));

@@ -1,6 +1,7 @@
 //! Claims of the comparison, on results that are made up.
 
 use super::measured::value;
+use super::pantheon::{is_kept, kept_windows};
 use super::ways::{
     AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
     KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_SELDOM, N, OURS_BBR,
@@ -175,8 +176,8 @@ fn a_claim_whose_runs_were_skipped_is_not_judged() {
 fn every_way_is_planned_on_every_path_and_some_on_one() {
     let depth = Depth::quick();
     let seeds = seeds(&depth).count();
-    assert_eq!(plan(&depth).len(), seeds * (4 * QUINN_DEFAULT + 3));
-    assert_eq!(N.ways().count(), QUINN_DEFAULT + 3);
+    assert_eq!(plan(&depth).len(), seeds * (4 * QUINN_DEFAULT + 3 + 3));
+    assert_eq!(N.ways().count(), QUINN_DEFAULT + 3 + 1);
 }
 
 #[test]
@@ -378,6 +379,17 @@ fn reasons_of_quic_are_looked_for() {
     assert_eq!(verdicts(&results(QUINN_CUBIC, &idle), &air), ["pass"; 2]);
 }
 
+/// The windows that BBR keeps where acknowledgements come each 200 ms follow from its rule. The
+/// simulator has 32 and 36 segments at RTTmin of 24.6 and 28.2 ms.
+#[test]
+fn bbr_keeps_several_windows_where_acknowledgements_are_far_apart() {
+    let kept = |rtt_min| -> Vec<_> { (2..200).filter(|w| is_kept(*w, rtt_min)).collect() };
+    assert_eq!(kept(0.0225), [28, 30, 32, 34]);
+    assert_eq!(kept(0.0246), [30, 32, 34, 36]);
+    assert_eq!(kept(0.0282), [36, 38, 40, 42]);
+    assert_eq!(kept_windows(), 26.0..=42.0);
+}
+
 /// The depth with which a part is run, with this many seeds.
 fn part(only: &[Only], seeds: u64) -> Depth {
     Depth {
@@ -390,11 +402,11 @@ fn part(only: &[Only], seeds: u64) -> Depth {
 #[test]
 fn a_part_is_the_runs_of_its_claims_on_its_links() {
     let count = |only: &[Only]| plan(&part(only, 1)).len();
-    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 2 * 6);
+    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 2 * 7);
     assert_eq!(count(&[Only::NoGro, Only::N]), 4);
-    assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 10);
+    assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 11);
     assert_eq!(count(&[Only::N]), N.ways().count());
-    assert_eq!(count(&[Only::Gro]), 4 * 6);
+    assert_eq!(count(&[Only::Gro]), 4 * 6 + 3);
     // The quick path also has the reasons, policers the kernel without GSO, and without GRO and
     // compression; eight, three of them policers, are measured after senders have settled, too.
     assert_eq!(
@@ -428,10 +440,10 @@ fn claims_are_about_what_was_measured_and_the_others_are_named() {
     };
     assert_eq!(
         (of(N), of(AC)),
-        (6, 6),
-        "goodput, acknowledgements and the rules of Linux, of two controllers"
+        (7, 7),
+        "goodput, acknowledgements and the rules of Linux, of two controllers; CUBIC paced"
     );
-    assert_eq!(outcome.claims.len(), 12);
+    assert_eq!(outcome.claims.len(), 14);
     for claim in &outcome.claims {
         assert_eq!(claim.verdict(), Verdict::Pass, "{}", claim.words);
     }

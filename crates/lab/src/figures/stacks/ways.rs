@@ -54,8 +54,8 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
     way(name, Stack::Tack(Taking::Singly), congestion, "tack")
 }
 
-/// What every path has; what [`ONLY_N`] begins is measured over 802.11n only, what
-/// [`ONLY_POLICERS`] begins on policers. Ways that a claim compares stand, and run, beside each
+/// What every path has; what [`ONLY_N`] begins is measured over 802.11n only, the last but one over
+/// 802.11 and on policers, the last on policers only. Ways that a claim compares stand, and run, beside each
 /// other.
 pub(super) const WAYS: [Way; 21] = [
     kernel(
@@ -131,9 +131,6 @@ pub(super) const KERNEL_BBR_NO_GSO: usize = 20;
 /// The first of the ways that only 802.11n has.
 const ONLY_N: usize = QUINN_DEFAULT;
 
-/// The first of the ways that only policers have.
-const ONLY_POLICERS: usize = KERNEL_CUBIC_NO_GSO;
-
 /// The ways that claims about QUIC need; the last three are measured over 802.11n only.
 const QUIC: [usize; 9] = [
     KERNEL_BBR,
@@ -161,6 +158,15 @@ fn needed(part: Only, route: Route) -> &'static [usize] {
             KERNEL_BBR_PLAIN,
             KERNEL_CUBIC_NO_GSO,
             KERNEL_BBR_NO_GSO,
+        ],
+        Only::Gro if route.is_wireless => &[
+            KERNEL_CUBIC_SELDOM,
+            KERNEL_CUBIC,
+            BATCHES_CUBIC,
+            KERNEL_BBR_SELDOM,
+            KERNEL_BBR,
+            BATCHES_BBR,
+            KERNEL_CUBIC_NO_GSO,
         ],
         Only::Gro => &[
             KERNEL_CUBIC_SELDOM,
@@ -276,10 +282,12 @@ impl Route {
     /// The ways that are measured on it, by their place in [`WAYS`].
     pub(super) fn ways(&self) -> impl Iterator<Item = usize> + use<> {
         let (is_n, is_policer) = (self.name == N.name, self.is_policer());
+        let is_wireless = self.is_wireless;
         let settled = self.settled;
         (0..WAYS.len()).filter(move |way| match (settled, *way) {
             (Some(settled), way) => settled.ways.contains(&way),
-            (None, ONLY_POLICERS..) => is_policer,
+            (None, KERNEL_CUBIC_NO_GSO) => is_policer || is_wireless,
+            (None, KERNEL_BBR_NO_GSO) => is_policer,
             (None, ONLY_N..) => is_n,
             (None, _) => true,
         })

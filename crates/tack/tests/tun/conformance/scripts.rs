@@ -221,6 +221,47 @@ fn time_wait_gives_way_to_a_new_connection() {
     );
 }
 
+/// RFC 9293 §3.6.1: an old duplicate of a SYN does not end TIME-WAIT.
+#[test]
+fn time_wait_outlives_an_old_syn() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        finish
+        * > F. 1:1(0) ack 1
+        < F. 1:1(0) ack 2
+        * > . 2:2(0) ack 2
+        < S 0:0(0) win 65535 <mss 1000>
+        * > . 2:2(0) ack 2
+        ",
+    );
+}
+
+/// RFC 6191 §2: the same SYN opens a connection anew if its timestamp is later than what came.
+#[test]
+fn time_wait_gives_way_to_a_later_timestamp() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,TS>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        finish
+        * > F. 1:1(0) ack 1
+        < F. 1:1(0) ack 2
+        * > . 2:2(0) ack 2
+        +20ms < S 0:0(0) win 65535 <mss 1000,TS>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        < P. 1:101(100) ack 1
+        * > . 1:1(0) ack 101
+        ",
+    );
+}
+
 /// RFC 7323 §2.3: windows are shifted, and kept to.
 #[test]
 fn scaled_windows_are_kept_to() {
@@ -495,23 +536,54 @@ fn syn_cookies_under_flood() {
             < . 1001:1001(0) ack {end}
             "
         );
-        for who in [Who::Kernel, Who::Ours] {
-            let script = script.clone();
-            isolated(move || async move {
-                if who == Who::Kernel {
-                    sysctl("ipv4/tcp_syncookies", "1");
-                }
-                let settings = Settings {
-                    family,
-                    ..Settings::default()
-                };
-                let mut player = Player::new(who, Opening::Passive, settings).await;
-                player.flood().await;
-                player.run(&script).await;
-                let (sent, accepted) = player.cookies();
-                assert!(sent > 100, "{who:?}: {sent}");
-                assert_eq!(accepted, 1, "{who:?}");
-            });
-        }
+        play_under_flood(family, &script);
+    }
+}
+
+/// RFC 4987 §3.6, RFC 7323: with timestamps a cookie keeps SACK and the shifts of the windows, too.
+#[test]
+fn syn_cookies_keep_what_timestamps_accompany() {
+    // Sizes that the cookies of both know.
+    for (family, own, peer) in [(Family::V4, 1460, 536), (Family::V6, 1440, 1220)] {
+        let each = peer - 12;
+        let (len, end) = (4 * each, 4 * each + 1);
+        let script = format!(
+            "
+            < S 0:0(0) win 65535 <mss {peer},sackOK,TS,wscale 2>
+            * > S. 0:0(0) ack 1 <mss {own},sackOK,TS,...>
+            < . 1:1(0) ack 1 win 16000
+            event Connected
+            < P. 1001:2001(1000) ack 1 win 16000
+            * > . 1:1(0) ack 1 <TS,sack 1001:2001>
+            < . 1:1001(1000) ack 1 win {each}
+            * > . 1:1(0) ack 2001
+            read 2000
+            write 20000
+            * > . 1:{end}({len}) ack 2001 each {each} <TS>
+            "
+        );
+        play_under_flood(family, &script);
+    }
+}
+
+/// Plays `script` while the SYNs of a flood wait. It has one handshake.
+fn play_under_flood(family: Family, script: &str) {
+    for who in [Who::Kernel, Who::Ours] {
+        let script = script.to_owned();
+        isolated(move || async move {
+            if who == Who::Kernel {
+                sysctl("ipv4/tcp_syncookies", "1");
+            }
+            let settings = Settings {
+                family,
+                ..Settings::default()
+            };
+            let mut player = Player::new(who, Opening::Passive, settings).await;
+            player.flood().await;
+            player.run(&script).await;
+            let (sent, accepted) = player.cookies();
+            assert!(sent > 100, "{who:?}: {sent}");
+            assert_eq!(accepted, 1, "{who:?}");
+        });
     }
 }

@@ -133,6 +133,11 @@ impl Gaps {
         self.round_trip = round_trip;
     }
 
+    /// What a repetition takes at least: the round trip that the sender stated last, or RTTmin.
+    pub(super) fn round_trip(&self, rtt_min: Duration) -> Duration {
+        rtt_min.max(self.round_trip)
+    }
+
     /// Largest number received.
     pub(super) fn largest(&self) -> Option<PacketNumber> {
         self.next.back(1)
@@ -313,7 +318,7 @@ impl Gaps {
                 }
                 (Duration::from_nanos(late) * 5 / 4)
                     .max(rtt_min / 4)
-                    .min(rtt_min.max(self.round_trip))
+                    .min(self.round_trip(rtt_min))
             }
         }
     }
@@ -397,14 +402,15 @@ impl Gaps {
         });
     }
 
-    /// Lets `write` list the `wanted` ones of the lost gaps, ascending, as long as it has room for
-    /// them. What is reported now can be repaired `round` later, and no sooner.
+    /// Lets `write` list the `wanted` ones of the lost gaps, ascending, those that it has room for;
+    /// it is told whether no report has named the gap before. What is reported now can be repaired
+    /// `round` later, and no sooner.
     pub(super) fn report(
         &mut self,
         wanted: Wanted,
         now: Instant,
         round: Duration,
-        mut write: impl FnMut(Range<PacketNumber>) -> bool,
+        mut write: impl FnMut(Range<PacketNumber>, bool) -> bool,
     ) {
         let due = self.order.take_due(wanted, now);
         for &start in &due {
@@ -412,12 +418,20 @@ impl Gaps {
                 debug_assert!(false, "a lost gap is in the map");
                 continue;
             };
-            if !write(start..gap.end) {
-                break;
+            if write(start..gap.end, gap.reported.is_never()) {
+                gap.reported = self.order.report(start, gap.reported, now, round);
             }
-            gap.reported = self.order.report(start, gap.reported, now, round);
         }
         self.order.give_back(due);
+    }
+
+    /// What was reported did not get through: all of it is new again.
+    pub(super) fn report_anew(&mut self) {
+        for (&start, gap) in self.gaps.range_mut(..self.settled) {
+            self.order.remove(start, gap.reported);
+            gap.reported = GapReports::NEVER;
+            self.order.add(start, gap.reported);
+        }
     }
 
     /// Something is lost and has not come.
@@ -428,6 +442,11 @@ impl Gaps {
     /// Something is lost that no report has named yet.
     pub(super) fn is_any_unreported(&self) -> bool {
         self.order.is_any_unreported()
+    }
+
+    /// How many lost gaps no report has named, as far as one could.
+    pub(super) fn unreported(&self) -> usize {
+        self.order.unreported()
     }
 
     /// The newest lost gap, as the numbers received before and after it.

@@ -3,6 +3,7 @@
 use super::TackPolicy;
 use super::blocks::MAX_BLOCKS;
 use super::report_order::Wanted;
+use super::report_size::ReportSize;
 use super::schedule::BASE_GAPS;
 use crate::ack::kind::LossReporting;
 use crate::ack::policy::{AckReason, ReportContext};
@@ -58,9 +59,15 @@ impl TackPolicy {
         } else if self.schedule.is_clogged(context.now) {
             FEW_BLOCKS
         } else {
-            MAX_BLOCKS
+            ReportSize::blocks(self.gaps.is_any_lost()).min(MAX_BLOCKS)
         };
-        let mut writer = ListsWriter::new(out);
+        let patience =
+            2 * (self.gaps.round_trip(self.schedule.rtt_min()) + self.schedule.time_period());
+        if self.report_size.gives_up(context.now, patience) {
+            self.gaps.report_anew();
+        }
+        let room = out.len().min(self.report_size.limit());
+        let mut writer = ListsWriter::new(&mut out[..room]);
         for block in self.blocks.choose(context.ahead, max_blocks) {
             if !writer.block(block.start - context.received_to..block.end - context.received_to) {
                 break;
@@ -69,12 +76,21 @@ impl TackPolicy {
         // The repair of what is reported now can be here no sooner.
         let round = self.schedule.rtt_min() + self.schedule.time_period();
         let mut listed = false;
-        self.gaps.report(wanted, context.now, round, |numbers| {
-            let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
-            listed |= fits;
-            fits
-        });
+        let mut new = self.gaps.unreported();
+        self.gaps
+            .report(wanted, context.now, round, |numbers, is_new| {
+                if is_new {
+                    new = new.saturating_sub(1);
+                } else if !ReportSize::has_room_for_repeated(writer.written(), new) {
+                    return false;
+                }
+                let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
+                listed |= fits;
+                fits
+            });
         self.listed_gaps = listed;
-        writer.finish()
+        let len = writer.finish();
+        self.report_size.on_report(context.now, len);
+        len
     }
 }

@@ -25,6 +25,7 @@ mod reader;
 mod repeats;
 mod report;
 mod report_order;
+mod report_size;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ use gaps::{Arrival, Gaps};
 use one_way::OneWayDelays;
 use path::{Absence, Return, Run};
 pub(super) use reader::TackReader;
+use report_size::ReportSize;
 use schedule::{DueReport, Schedule};
 
 /// Bytes in full segments after which a segment is a copy from another time: half of the sequence
@@ -92,6 +94,7 @@ pub(crate) struct TackPolicy {
     /// End of the data received.
     highest: StreamOffset,
     blocks: Blocks,
+    report_size: ReportSize,
 }
 
 impl TackPolicy {
@@ -117,6 +120,7 @@ impl TackPolicy {
             unnumbered_since: Instant::ZERO,
             highest: StreamOffset::FIRST_BYTE,
             blocks: Blocks::default(),
+            report_size: ReportSize::default(),
         }
     }
 
@@ -245,6 +249,11 @@ impl AckPolicy for TackPolicy {
                 Arrival::Ahead
             }
         };
+        if arrival.order == SegmentOrder::FilledGap
+            || arrival.order == SegmentOrder::OutOfOrder && end <= before
+        {
+            self.report_size.on_repair();
+        }
         if arrival.start > arrival.received_to {
             self.blocks.on_data(arrival.start..end);
         }

@@ -21,15 +21,16 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// with a loss that is not repaired or a sender that repeats itself, after twice the time each:
 /// what was to bring the repair about may have got lost, or had no room in the lists so far. The
 /// sender does not depend on them. One that repeats itself backs its timer off, and its next try is
-/// twice as far off as the last one was: word goes on that long, so that the sender is not silent
-/// until then where the way back carries reports again.
+/// twice as far off as the last one was: word goes on that long, a quarter of it apart at most, so
+/// that the sender is not silent until then where the way back carries reports again.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     done: u32,
     /// So many a period apart.
     close: u32,
-    /// So many more, each after twice the time.
+    /// So many more, each after twice the time, until that has doubled so often.
     spread: u32,
+    doublings: u32,
     /// Periods in which an unrepaired loss is reported.
     periods: u32,
     /// Bytes came again under a new number: the reports of them got lost.
@@ -73,17 +74,24 @@ impl Repeats {
             close += 1;
         }
         let periods = ROUND_TRIPS * u32::from(beta);
+        // 1 + 2 + 4 + … periods are so many.
+        let (spread, doublings) = if self.unheard && backed_off > periods {
+            let doublings = (backed_off / 4).max(1).ilog2();
+            let longest = 1 << doublings;
+            (
+                doublings + (backed_off - (longest - 1)) / longest,
+                doublings,
+            )
+        } else if self.unheard || open {
+            (periods.ilog2(), u32::MAX)
+        } else {
+            (0, 0)
+        };
         *self = Self {
             done: 0,
             close: close.saturating_sub(u32::from(told_before)),
-            // 1 + 2 + 4 + … periods are so many.
-            spread: if self.unheard {
-                periods.max(backed_off).ilog2()
-            } else if open {
-                periods.ilog2()
-            } else {
-                0
-            },
+            spread,
+            doublings,
             periods: if open { periods } else { 0 },
             unheard: self.unheard,
         };
@@ -121,7 +129,7 @@ impl Repeats {
         if self.done >= self.close + self.spread {
             return None;
         }
-        let doublings = self.done.saturating_sub(self.close);
+        let doublings = self.done.saturating_sub(self.close).min(self.doublings);
         Some(period().max(SHORTEST) * (1 << doublings))
     }
 }
@@ -211,7 +219,7 @@ mod tests {
         // It waited for 50 periods, and will wait for 100.
         let periods = backed_off(50 * PERIOD, PERIOD);
         repeats.on_report(0.0, false, 4, false, periods);
-        assert_eq!(waits(&mut repeats), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(waits(&mut repeats), [1, 2, 4, 8, 16, 16, 16, 16, 16]);
         let day = Duration::from_secs(86_400);
         assert_eq!(backed_off(day, Duration::ZERO), 60_000);
         repeats.on_data(false);

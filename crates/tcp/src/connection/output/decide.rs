@@ -98,26 +98,42 @@ impl Connection {
     }
 
     /// A segment longer than others, where the path may carry it (RFC 4821 §7.3 to 7.5): only while
-    /// nothing is lost, and with enough behind it that its loss is found without a timeout.
+    /// nothing is lost, and with enough behind it that its loss is found without a timeout. A
+    /// message that is never followed by so much is a probe itself, when nothing else is in flight
+    /// and as long a segment has come through before.
     fn decide_size_probe(&mut self, now: Instant) -> Option<Plan> {
         let size = self.mtu.probe_due(now)?;
-        let len = u64::from(size) - self.data_options_len();
-        let behind = len + 4 * self.max_payload();
+        let options = self.data_options_len();
+        let longest = u64::from(size) - options;
+        let (in_flight, usual) = (self.bytes_in_flight(), self.max_payload());
         let end = self.queue.end().min(self.window.edge());
+        let ready = end.saturating_since(self.snd.nxt);
+        let window = self.flight_limit();
+        let behind = longest + 4 * usual;
+        // A window that opens by a segment at a time never has room for more: the probe exceeds it
+        // by the rest.
+        let len = if ready >= behind && window >= behind && window >= in_flight + usual {
+            longest
+        } else if in_flight == 0 && end == self.queue.end() {
+            ready
+                .min(window)
+                .min(longest)
+                .min(self.mtu.longest_delivered())
+        } else {
+            0
+        };
         let is_calm = self.state == State::Established
             && self.hears_sack()
             && self.recovery.is_idle()
-            && self.log.lost_bytes() == 0
-            && end >= self.snd.nxt + behind
-            && self.flight_limit() >= self.bytes_in_flight() + behind;
-        if !is_calm || self.pacer.wait(now).is_some() {
+            && self.log.lost_bytes() == 0;
+        if len <= usual || !is_calm || self.pacer.wait(now).is_some() {
             return None;
         }
         Some(Plan {
             kind: Kind::New,
             range: self.snd.nxt..self.snd.nxt + len,
             forced: false,
-            probes: Some(size),
+            probes: u16::try_from(len + options).ok(),
         })
     }
 

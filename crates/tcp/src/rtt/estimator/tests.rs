@@ -30,8 +30,8 @@ fn a_window_spreads_over_the_round_trip_of_now() {
     assert_eq!(sample(10), (Some(ms(10)), Some(ms(10))));
     let (time, smoothed) = sample(330);
     assert_eq!((time, smoothed), (Some(ms(50)), Some(ms(50))));
-    assert_eq!(sample(10), (Some(ms(10)), Some(ms(45))));
-    // A sample of more than half of SRTT changes nothing.
+    assert_eq!(sample(10), (Some(ms(20)), Some(ms(45))));
+    // A sample of at least half of SRTT changes nothing.
     let (time, smoothed) = sample(30);
     assert_eq!(time, smoothed);
 }
