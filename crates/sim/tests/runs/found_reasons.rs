@@ -141,11 +141,12 @@ fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
     }
 }
 
-/// Paths 11 and 280 of the family with an MTU that shrinks: `delayed:2` lost its probes for larger
-/// packets, or had not sent them, when the MTU shrank, and so lost nothing to that. TACK had found
-/// 9,000 bytes, and finds the new MTU by timeouts. Without probes both are as fast.
+/// Paths 11 and 280 of the family with an MTU that shrinks. TACK had found 9,000 bytes, and lost
+/// flights when the MTU shrank: 0.65 times the speed of `delayed:2`, whose window opens by two
+/// segments and never had room for a probe. Now a probe may exceed the window by what it is longer,
+/// and both find larger packets. Without probes both are as fast.
 #[test]
-fn who_has_not_found_larger_packets_loses_none_when_the_mtu_shrinks() {
+fn a_window_that_opens_by_two_segments_does_not_keep_a_size_from_being_found() {
     for (head, path, keys) in [
         (
             "duration = '12461720us'",
@@ -174,14 +175,8 @@ fn who_has_not_found_larger_packets_loses_none_when_the_mtu_shrinks() {
         println!(
             "{tack:?} Mbit/s and bytes, {plain:?} with delayed:2; {small_tack:?} and {small_plain:?} without probes"
         );
-        assert!(
-            tack.0 < 0.8 * plain.0,
-            "the limit is gone: {tack:?}, {plain:?}"
-        );
-        assert!(
-            tack.1 > 1.1 * plain.1 && plain.1 <= 1160.0,
-            "{tack:?}, {plain:?}"
-        );
+        assert!(tack.0 > 0.8 * plain.0, "{tack:?}, {plain:?}");
+        assert!(tack.1.min(plain.1) > 1500.0, "{tack:?}, {plain:?}");
         assert!(
             small_tack.0 > 0.9 * small_plain.0,
             "{small_tack:?}, {small_plain:?}"
