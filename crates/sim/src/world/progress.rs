@@ -211,7 +211,11 @@ impl Progress {
             && !ack.after(highest)
         {
             self.numbers = Some((ack, highest));
-            if self.ambiguous_until.is_none_or(|end| ack.after(end)) {
+            if self.is_syn_acknowledged && ack == una + 1 && ack == highest {
+                // A window probe whose octet was taken: the next one leaves after twice the time
+                // all the same (RFC 9293 §3.8.6.1).
+                self.doublings += 1;
+            } else if self.ambiguous_until.is_none_or(|end| ack.after(end)) {
                 self.doublings = 0;
                 self.ambiguous_until = None;
                 self.is_measured = true;
@@ -466,6 +470,27 @@ mod tests {
         for second in 2..60 {
             progress.excuse(at(1_000 * second));
             assert_eq!(progress.check(at(1_000 * second + 999)), None);
+        }
+    }
+
+    /// The window is closed, each probe leaves after twice the time, and the peer takes its octet.
+    /// Data that waits as long is a stall.
+    #[test]
+    fn window_probes_leave_after_twice_the_time_though_their_octets_are_taken() {
+        for (len, is_stall) in [(1, false), (2, true)] {
+            let mut progress = sender();
+            progress.on_acknowledged(at(100), SeqNum(200), DELAY);
+            let (mut now, mut next) = (200, 200);
+            for wait in [225, 450, 900, 1_800, 3_600] {
+                progress.on_sent(at(now), SeqNum(next), len, true);
+                progress.on_delivered(DELAY);
+                if wait < 3_600 {
+                    next += len;
+                    progress.on_acknowledged(at(now + 100), SeqNum(next), DELAY);
+                }
+                now += wait;
+            }
+            assert_eq!(progress.check(at(now)).is_some(), is_stall, "{len}");
         }
     }
 

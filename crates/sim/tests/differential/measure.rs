@@ -103,7 +103,7 @@ pub(crate) enum Comparison {
     Tack,
     /// Accurate ECN feedback (RFC 9768) with that of RFC 3168, both with [`PLAIN`].
     AccurateEcn,
-    /// [`PLAIN`] with itself: flows begin a little later, and chance is another. What is flagged is
+    /// [`PLAIN`] with itself: flows begin 100 ns later, and chance is another. What is flagged is
     /// what the judge takes for a difference and is none.
     Itself,
 }
@@ -120,7 +120,7 @@ impl Comparison {
             }),
             Self::Itself => {
                 let mut other = Variant::new(PLAIN);
-                other.flow_keys.push("start=1700us");
+                other.flow_keys.push("start=100ns");
                 other.other_chance = OTHER_CHANCE;
                 [other, Variant::new(PLAIN)]
             }
