@@ -174,7 +174,9 @@ impl WireObserver {
         pace.under_way_until = pace.under_way_until.max(now) + pace.rate.time_for(bytes);
         // A probe for a larger path MTU leaves as a whole, and what follows waits for longer.
         let beyond_mss = bytes.saturating_sub(pace.mss);
-        if pace.tokens + (beyond_mss as f64) < 0.0 {
+        // Times are whole nanoseconds.
+        let rounding = pace.rate.bytes_in(Duration::from_nanos(1));
+        if pace.tokens + ((beyond_mss + rounding) as f64) < 0.0 {
             let (rate, excess) = (pace.rate, -pace.tokens);
             return Err(format!(
                 "sent {excess:.0} bytes more than the pacing rate of {rate} and four quanta allow"

@@ -88,6 +88,8 @@ pub(super) struct Progress {
     /// Something that was sent once was acknowledged: the sender has measured a round trip.
     is_measured: bool,
     is_syn_acknowledged: bool,
+    /// What is outstanding is one octet that left alone, after a wait: a window probe, as it seems.
+    is_probe: bool,
     /// Segments that arrived since: at the peer, and acknowledgements of it back at the sender.
     arrived: [u64; 2],
     /// Whether any arrived since the oldest number was sent last.
@@ -128,6 +130,7 @@ impl Progress {
             ambiguous_until: None,
             is_measured: false,
             is_syn_acknowledged: false,
+            is_probe: false,
             arrived: [0; 2],
             delivers: [false; 2],
             delivered_for: Nanos::ZERO,
@@ -163,6 +166,7 @@ impl Progress {
         let end = seq + len;
         let (una, highest) = *self.numbers.get_or_insert((seq, seq));
         if una == highest {
+            self.is_probe = len == 1 && now.nanos_since(self.since) >= self.timer.least.into();
             self.restart(now, 0);
         }
         if !seq.after(una) && end.after(una) {
@@ -211,7 +215,7 @@ impl Progress {
             && !ack.after(highest)
         {
             self.numbers = Some((ack, highest));
-            if self.is_syn_acknowledged && ack == una + 1 && ack == highest {
+            if self.is_probe && ack == highest {
                 // A window probe whose octet was taken: the next one leaves after twice the time
                 // all the same (RFC 9293 §3.8.6.1).
                 self.doublings += 1;

@@ -103,8 +103,8 @@ pub(crate) enum Comparison {
     Tack,
     /// Accurate ECN feedback (RFC 9768) with that of RFC 3168, both with [`PLAIN`].
     AccurateEcn,
-    /// [`PLAIN`] with itself: flows begin 100 ns later, and chance is another. What is flagged is
-    /// what the judge takes for a difference and is none.
+    /// [`PLAIN`] with itself, where chance is another. What is flagged is what the judge takes for a
+    /// difference and is none.
     Itself,
 }
 
@@ -120,7 +120,6 @@ impl Comparison {
             }),
             Self::Itself => {
                 let mut other = Variant::new(PLAIN);
-                other.flow_keys.push("start=100ns");
                 other.other_chance = OTHER_CHANCE;
                 [other, Variant::new(PLAIN)]
             }

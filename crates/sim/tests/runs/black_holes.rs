@@ -56,6 +56,10 @@ fn the_former_size_is_not_tried_with_a_whole_window() {
             // The first flight and its repetitions, then three probes of each size.
             assert!(timeouts <= 3, "{congestion}, {ack}: {timeouts} timeouts");
             assert!(too_large < 50, "{congestion}, {ack}: {too_large}");
+            // Segments of 1,012 bytes before the search, 1,429 at most after it.
+            let flow = &run.flows[0];
+            let size = flow.bytes_delivered / (flow.data_segments - flow.retransmitted_segments);
+            assert!(size > 1100, "{congestion}, {ack}: {size} bytes");
         }
     });
 }

@@ -19,7 +19,8 @@ use crate::recovery::episodes::PlainAck;
 use crate::trace::{AckReceived, Traced};
 
 /// SACK blocks that fit beside timestamps (RFC 2018 §3): fewer of them name all that was received
-/// above the cumulative acknowledgement. None do not, as a receiver with reports sends none.
+/// above the cumulative acknowledgement. No block at all proves nothing, because a receiver that
+/// reports sends none.
 const SACK_ROOM: usize = 3;
 
 /// One acknowledgement on its way through the steps.

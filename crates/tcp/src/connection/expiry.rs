@@ -1,7 +1,7 @@
 //! What happens when a timer of a connection runs out.
 
-use tack_base::Instant;
 use tack_base::time::Nanos;
+use tack_base::{Instant, StreamOffset};
 
 use super::due::Due;
 use super::keep_alive::Silence;
@@ -95,12 +95,21 @@ impl Connection {
         }
     }
 
-    /// RTO (RFC 6298), with what the agreed way of acknowledging needs: it must not fire because an
-    /// acknowledgement is held back. Nothing that the peer reports enters the allowance.
+    /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire
+    /// because an acknowledgement is merely late. Nothing that the peer reports enters the
+    /// allowance.
+    ///
+    /// Until the first data is acknowledged the least timeout has room for it: in a black hole each
+    /// timeout would be later than that of a plain sender. From then on samples leave out what the
+    /// hosts add to a round trip, and the allowance is all that there is for a host that sleeps.
     #[inline]
     pub(super) fn retransmission_timeout(&self) -> Nanos {
-        self.rtt
-            .timeout(self.feedback.contract().timeout_allowance.into())
+        let held_back = self.feedback.contract().timeout_allowance.into();
+        if self.snd.una <= StreamOffset::FIRST_BYTE {
+            self.rtt.timeout(held_back)
+        } else {
+            self.rtt.timeout(Nanos::ZERO) + held_back
+        }
     }
 
     /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative

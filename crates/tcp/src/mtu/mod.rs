@@ -17,7 +17,7 @@ use core::time::Duration;
 
 use tack_base::{Instant, StreamOffset};
 
-use search::Search;
+use search::{FIRST_WAIT, Search};
 
 /// Segment sizes after verdicts of a black hole (RFC 4821 §7.2: 1024-byte probes nearly always
 /// pass; 536 is what every IPv4 host takes).
@@ -26,8 +26,6 @@ const FALLBACKS: [u16; 2] = [1024, 536];
 /// that came through before, and of one that never did, though the handshake did.
 const SUSPICIOUS_TIMEOUTS: u32 = 2;
 const SUSPICIOUS_FIRST_TIMEOUTS: u32 = 1;
-/// Wait before the former size is tried again, and after a timeout.
-const FIRST_WAIT: Duration = Duration::from_secs(5);
 
 /// Segment size of one connection. Payload bytes before options, as in the MSS option.
 #[derive(Debug)]
@@ -48,6 +46,8 @@ pub(crate) struct PathMtu {
     /// Longest segment that came through, bytes of payload.
     longest: u64,
     suspicion: Option<Suspicion>,
+    /// The size that silence took away, until probes have found what comes through.
+    given_up: Option<u16>,
 }
 
 /// What a report of the path's MTU comes to.
@@ -60,11 +60,10 @@ pub(crate) enum Told {
     ProbeRefused,
 }
 
-/// A size that was given up because of silence.
+/// A size was given up because of silence.
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
-    former: u16,
-    /// When it was given up.
+    /// When.
     since: Instant,
     /// Something arrived since the fallback took its place.
     proven: bool,
@@ -83,6 +82,7 @@ impl PathMtu {
             timeouts: 0,
             longest: 0,
             suspicion: None,
+            given_up: None,
         }
     }
 
@@ -121,9 +121,7 @@ impl PathMtu {
     /// The path takes IP packets of at most `mtu` bytes.
     pub(crate) fn on_path_mtu(&mut self, now: Instant, mtu: u16) -> Told {
         let mss = mtu.saturating_sub(self.overhead + 20).max(MIN_MSS);
-        if let Some(suspicion) = &mut self.suspicion {
-            suspicion.former = suspicion.former.min(mss);
-        }
+        self.given_up = self.given_up.map(|size| size.min(mss));
         if mss < self.cap {
             self.cap = mss;
             self.search = Some(Search::new(self.limit + 1, now + self.raise));
@@ -198,6 +196,7 @@ impl PathMtu {
         {
             let again = Search::new(self.limit + 1, now + self.raise);
             self.search = Some(again).filter(|_| cap < self.limit);
+            self.given_up = None;
         }
     }
 
@@ -229,9 +228,8 @@ impl PathMtu {
             return false;
         }
         self.timeouts = 0;
-        let former = self.suspicion.map_or(self.cap, |earlier| earlier.former);
+        self.given_up = self.given_up.max(Some(self.cap));
         self.suspicion = Some(Suspicion {
-            former,
             since: now,
             proven: false,
         });
@@ -249,8 +247,10 @@ impl PathMtu {
         };
         suspicion.proven = true;
         if now.saturating_since(suspicion.since) >= FIRST_WAIT {
-            self.search = Some(Search::new(suspicion.former.saturating_add(1), now));
             self.suspicion = None;
+            if let Some(size) = self.given_up.filter(|size| *size > self.cap) {
+                self.search = Some(Search::new(size.saturating_add(1), now));
+            }
         }
     }
 }
@@ -437,34 +437,72 @@ mod tests {
     }
 
     /// A path that is down again while a probe is under way says nothing of its size either, but
-    /// each time the next probe waits twice as long.
+    /// the next probe waits twice as long. Three in a row that meet a timeout do not come through.
     #[test]
     fn after_a_timeout_the_search_goes_on() {
         let mut mtu = suspected();
         let mut now = NOW + FIRST_WAIT;
         mtu.on_progress(now, 1024);
         let at = StreamOffset(1);
-        for wait in [5, 10, 20, 40] {
+        for (wait, next) in [(5, 1460), (10, 1460), (20, 1242)] {
             mtu.on_probe_sent(mtu.probe_due(now).unwrap(), at..at + 1460);
             assert!(!mtu.on_timeout(now, 1460));
             mtu.on_progress(now, 1024);
             let due = now + Duration::from_secs(wait);
             assert_eq!(mtu.probe_due(due - Duration::from_nanos(1)), None);
-            assert_eq!(mtu.probe_due(due), Some(1460));
+            assert_eq!(mtu.probe_due(due), Some(next));
             now = due;
         }
-        for _ in 0..20 {
-            mtu.on_probe_sent(1460, at..at + 1460);
-            assert!(!mtu.on_timeout(now, 1460));
-        }
-        assert_eq!(
-            mtu.probe_due(now + RAISE),
-            Some(1460),
-            "no longer than that"
-        );
         // Without a probe under way it waits as at first.
-        mtu.on_timeout(now + RAISE, 100);
-        assert_eq!(mtu.probe_due(now + RAISE + FIRST_WAIT), Some(1460));
+        mtu.on_timeout(now, 100);
+        assert_eq!(
+            mtu.probe_due(now + FIRST_WAIT - Duration::from_nanos(1)),
+            None
+        );
+        assert_eq!(mtu.probe_due(now + FIRST_WAIT), Some(1242));
+    }
+
+    /// What was lost twice at one size is not added to what another size loses.
+    #[test]
+    fn losses_count_for_the_size_that_was_lost() {
+        let mut mtu = suspected();
+        let now = NOW + FIRST_WAIT;
+        mtu.on_progress(now, 1024);
+        let at = StreamOffset(1);
+        for size in [1460, 1460, 1100, 1460, 1460] {
+            mtu.on_probe_sent(size, at..at + u64::from(size));
+            mtu.on_probe_lost(now, true);
+            assert_eq!(mtu.probe_due(now), Some(1460));
+        }
+    }
+
+    /// A second outage before a probe came through: the size from before the first one is looked
+    /// for, not that in between.
+    #[test]
+    fn a_second_verdict_remembers_the_size_before_the_first() {
+        let mut mtu = suspected();
+        let mut now = NOW + FIRST_WAIT;
+        mtu.on_progress(now, 1024);
+        assert!((0..4).any(|_| mtu.on_timeout(now, 1024)));
+        assert_eq!(mtu.mss(), 536);
+        now += FIRST_WAIT;
+        mtu.on_progress(now, 536);
+        now += FIRST_WAIT;
+        assert_eq!(search(&mut mtu, now, 1460), [1460]);
+        // Found: a verdict much later is about this size.
+        assert!((0..4).any(|_| mtu.on_timeout(now, 1448)));
+        assert_eq!(mtu.mss(), 1024);
+    }
+
+    /// The path names a size below the fallback: what it takes beyond that is looked for when its
+    /// word is old.
+    #[test]
+    fn a_size_that_the_path_named_below_the_fallback_is_believed() {
+        let mut mtu = suspected();
+        assert_eq!(mtu.on_path_mtu(NOW, 1000), Told::Lower);
+        mtu.on_progress(NOW + FIRST_WAIT, 900);
+        assert_eq!(mtu.probe_due(NOW + FIRST_WAIT), None);
+        assert_eq!(mtu.probe_due(NOW + RAISE), Some(1460));
     }
 
     #[test]

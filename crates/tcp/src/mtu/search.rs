@@ -7,11 +7,11 @@ use core::time::Duration;
 
 use tack_base::{Instant, StreamOffset};
 
-use super::FIRST_WAIT;
-
 /// Probes of one size that get lost before it is taken for too long (MAX_PROBES of RFC 8899
 /// §5.1.2).
 const PROBES: u8 = 3;
+/// Wait before a size that silence took away is tried again, and after a timeout.
+pub(super) const FIRST_WAIT: Duration = Duration::from_secs(5);
 /// Where the size is known to so many bytes, the search is over.
 const CLOSE: u16 = 8;
 /// Wait after a probe that got lost together with others, which says nothing.
@@ -24,10 +24,10 @@ pub(super) struct Search {
     too_long: u16,
     /// The size below that did not come through: halves are tried from now on.
     halves: bool,
-    /// Probes of the present size that got lost.
-    lost: u8,
-    /// Timeouts that met a probe.
-    timeouts: u32,
+    /// A size, and how many probes of it got lost in a row.
+    lost: (u16, u8),
+    /// Timeouts in a row that met a probe.
+    timeouts: u8,
     /// When the next probe may leave.
     next: Instant,
     probe: Option<Probe>,
@@ -46,7 +46,7 @@ impl Search {
         Self {
             too_long,
             halves: false,
-            lost: 0,
+            lost: (0, 0),
             timeouts: 0,
             next,
             probe: None,
@@ -83,7 +83,7 @@ impl Search {
         let probe = self
             .probe
             .take_if(|probe| len >= probe.range.end - probe.range.start)?;
-        self.lost = 0;
+        self.lost = (0, 0);
         self.timeouts = 0;
         self.next = now;
         Some(probe.size)
@@ -99,11 +99,14 @@ impl Search {
             return;
         }
         self.next = now;
-        self.lost += 1;
-        if self.lost >= PROBES {
-            self.too_long = probe.size;
-            self.halves = true;
-            self.lost = 0;
+        let before = if self.lost.0 == probe.size {
+            self.lost.1
+        } else {
+            0
+        };
+        self.lost = (probe.size, before + 1);
+        if self.lost.1 >= PROBES {
+            self.exclude(probe.size);
         }
     }
 
@@ -113,7 +116,7 @@ impl Search {
         if refused || size < self.too_long {
             self.too_long = self.too_long.min(size.saturating_add(1));
             self.halves = false;
-            self.lost = 0;
+            self.lost = (0, 0);
             if refused {
                 self.next = now;
             }
@@ -121,19 +124,28 @@ impl Search {
         refused
     }
 
+    /// Segments of `size` do not come through.
+    fn exclude(&mut self, size: u16) {
+        self.too_long = size;
+        self.halves = true;
+        self.lost = (0, 0);
+        self.timeouts = 0;
+    }
+
     /// A timeout at `now`: everything in flight may be lost. The search pauses, each time that it
-    /// costs a probe for twice as long, at most for `longest`. True when a probe was in flight.
+    /// costs a probe for twice as long, at most for `longest`. A size whose probes all meet a
+    /// timeout does not come through. True when a probe was in flight.
     pub(super) fn pause(&mut self, now: Instant, longest: Duration) -> bool {
-        let doublings = self.timeouts.min(16);
-        let had_probe = self.probe.take().is_some();
-        let wait = if had_probe {
-            self.timeouts += 1;
-            FIRST_WAIT.saturating_mul(1 << doublings)
-        } else {
-            FIRST_WAIT
-        };
+        let probe = self.probe.take();
+        let wait = FIRST_WAIT * (1 << if probe.is_some() { self.timeouts } else { 0 });
         self.next = self.next.max(now + wait.min(longest));
-        had_probe
+        if let Some(probe) = &probe {
+            self.timeouts += 1;
+            if self.timeouts >= PROBES {
+                self.exclude(probe.size);
+            }
+        }
+        probe.is_some()
     }
 
     /// Nothing more is to be found above `size`.

@@ -286,9 +286,9 @@ impl RttEstimator {
         self.timeout(Nanos::ZERO).into()
     }
 
-    /// As [`Self::rto`], where the peer may hold an acknowledgement back for `held_back`, which no
-    /// sample has in it. It needs nothing beyond the least timeout, which is there for delayed
-    /// acknowledgements: it counts where the variation is large.
+    /// As [`Self::rto`], where the peer may hold an acknowledgement back for `held_back`. It needs
+    /// nothing beyond the least timeout, which is there for delayed acknowledgements: it counts
+    /// where the variation is large.
     #[inline]
     pub(crate) fn timeout(&self, held_back: Nanos) -> Nanos {
         (self.base(held_back) * (1 << self.backoff)).min(self.max_rto)

@@ -54,8 +54,8 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
     way(name, Stack::Tack(Taking::Singly), congestion, "tack")
 }
 
-/// What every path has; what [`ONLY_N`] begins is measured over 802.11n only, the last but one over
-/// 802.11 and on policers, the last on policers only. Ways that a claim compares stand, and run, beside each
+/// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
+/// [`KERNEL_CUBIC_NO_GSO`] over 802.11 and on policers, [`KERNEL_BBR_NO_GSO`] on policers only. Ways that a claim compares stand, and run, beside each
 /// other.
 pub(super) const WAYS: [Way; 21] = [
     kernel(

@@ -12,6 +12,7 @@ use super::blocks::Blocks;
 use super::gaps::Arrival;
 use super::one_way::OneWayDelays;
 use super::path::Return;
+use super::report_size::ReportSize;
 use crate::ack::delayed::DelayedAck;
 use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, SegmentOrder};
 
@@ -117,5 +118,6 @@ impl TackPolicy {
         self.schedule.restart(arrival);
         self.window_closing = false;
         self.blocks = Blocks::default();
+        self.report_size = ReportSize::default();
     }
 }

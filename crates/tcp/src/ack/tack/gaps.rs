@@ -402,15 +402,14 @@ impl Gaps {
         });
     }
 
-    /// Lets `write` list the `wanted` ones of the lost gaps, ascending, those that it has room for;
-    /// it is told whether no report has named the gap before. What is reported now can be repaired
-    /// `round` later, and no sooner.
+    /// Lets `write` list the `wanted` ones of the lost gaps, ascending, as long as it has room for
+    /// them. What is reported now can be repaired `round` later, and no sooner.
     pub(super) fn report(
         &mut self,
         wanted: Wanted,
         now: Instant,
         round: Duration,
-        mut write: impl FnMut(Range<PacketNumber>, bool) -> bool,
+        mut write: impl FnMut(Range<PacketNumber>) -> bool,
     ) {
         let due = self.order.take_due(wanted, now);
         for &start in &due {
@@ -418,14 +417,21 @@ impl Gaps {
                 debug_assert!(false, "a lost gap is in the map");
                 continue;
             };
-            if write(start..gap.end, gap.reported.is_never()) {
-                gap.reported = self.order.report(start, gap.reported, now, round);
+            if !write(start..gap.end) {
+                break;
             }
+            gap.reported = self.order.report(start, gap.reported, now, round);
         }
         self.order.give_back(due);
     }
 
-    /// What was reported did not get through: all of it is new again.
+    /// The gap that begins with `number` is lost, and nothing of it has come.
+    pub(super) fn is_lost(&self, number: PacketNumber) -> bool {
+        number < self.settled && self.gaps.contains_key(&number)
+    }
+
+    /// What was reported did not get through: all of it is new again. Looks at all gaps, once for a
+    /// long report that was in vain.
     pub(super) fn report_anew(&mut self) {
         for (&start, gap) in self.gaps.range_mut(..self.settled) {
             self.order.remove(start, gap.reported);
@@ -442,11 +448,6 @@ impl Gaps {
     /// Something is lost that no report has named yet.
     pub(super) fn is_any_unreported(&self) -> bool {
         self.order.is_any_unreported()
-    }
-
-    /// How many lost gaps no report has named, as far as one could.
-    pub(super) fn unreported(&self) -> usize {
-        self.order.unreported()
     }
 
     /// The newest lost gap, as the numbers received before and after it.

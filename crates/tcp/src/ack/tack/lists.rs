@@ -54,43 +54,46 @@ impl TackPolicy {
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
         let wanted = self.wanted_gaps(silent);
         self.gaps.resolve_ahead(context.received_to, context.ahead);
+        let is_any_lost = self.gaps.is_any_lost();
         let max_blocks = if !self.schedule.params.rich {
             1
         } else if self.schedule.is_clogged(context.now) {
             FEW_BLOCKS
         } else {
-            ReportSize::blocks(self.gaps.is_any_lost()).min(MAX_BLOCKS)
+            ReportSize::blocks(is_any_lost).min(MAX_BLOCKS)
         };
-        let patience =
-            2 * (self.gaps.round_trip(self.schedule.rtt_min()) + self.schedule.time_period());
-        if self.report_size.gives_up(context.now, patience) {
+        let now = context.now;
+        let round_trip = self.gaps.round_trip(self.schedule.rtt_min());
+        let patience = 2 * (round_trip + self.schedule.time_period());
+        let is_missing = |number| self.gaps.is_lost(number);
+        if self.report_size.gives_up(now, patience, is_missing) {
             self.gaps.report_anew();
         }
-        let room = out.len().min(self.report_size.limit());
+        let room = out.len().min(self.report_size.limit(now));
         let mut writer = ListsWriter::new(&mut out[..room]);
         for block in self.blocks.choose(context.ahead, max_blocks) {
-            if !writer.block(block.start - context.received_to..block.end - context.received_to) {
+            let block = block.start - context.received_to..block.end - context.received_to;
+            if !ReportSize::has_room_for_block(writer.written(), is_any_lost)
+                || !writer.block(block)
+            {
                 break;
             }
         }
+        let wanted = Wanted {
+            due: wanted.due.min(ReportSize::gaps(writer.written())),
+            ..wanted
+        };
         // The repair of what is reported now can be here no sooner.
         let round = self.schedule.rtt_min() + self.schedule.time_period();
-        let mut listed = false;
-        let mut new = self.gaps.unreported();
-        self.gaps
-            .report(wanted, context.now, round, |numbers, is_new| {
-                if is_new {
-                    new = new.saturating_sub(1);
-                } else if !ReportSize::has_room_for_repeated(writer.written(), new) {
-                    return false;
-                }
-                let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
-                listed |= fits;
-                fits
-            });
-        self.listed_gaps = listed;
+        let mut last = None;
+        self.gaps.report(wanted, now, round, |numbers| {
+            let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
+            last = if fits { Some(numbers.start) } else { last };
+            fits
+        });
+        self.listed_gaps = last.is_some();
         let len = writer.finish();
-        self.report_size.on_report(context.now, len);
+        self.report_size.on_report(now, len, last);
         len
     }
 }

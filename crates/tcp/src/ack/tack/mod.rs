@@ -249,11 +249,6 @@ impl AckPolicy for TackPolicy {
                 Arrival::Ahead
             }
         };
-        if arrival.order == SegmentOrder::FilledGap
-            || arrival.order == SegmentOrder::OutOfOrder && end <= before
-        {
-            self.report_size.on_repair();
-        }
         if arrival.start > arrival.received_to {
             self.blocks.on_data(arrival.start..end);
         }

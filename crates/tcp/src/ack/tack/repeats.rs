@@ -28,8 +28,9 @@ pub(super) struct Repeats {
     done: u32,
     /// So many a period apart.
     close: u32,
-    /// So many more, each after twice the time, until that has doubled so often.
+    /// So many more, each after twice the time of the one before.
     spread: u32,
+    /// How often the time doubles.
     doublings: u32,
     /// Periods in which an unrepaired loss is reported.
     periods: u32,

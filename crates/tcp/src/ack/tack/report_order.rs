@@ -47,11 +47,6 @@ impl GapReports {
         due: Instant::ZERO,
     };
 
-    /// Not reported yet.
-    pub(super) fn is_never(self) -> bool {
-        self.first.is_none()
-    }
-
     /// GapReports once more; a repair can be here `round` later, and no sooner.
     fn again(self, now: Instant, round: Duration) -> Self {
         let first = self.first.unwrap_or(now);
@@ -87,13 +82,6 @@ impl ReportOrder {
         self.due
             .first()
             .is_some_and(|(due, _)| *due == GapReports::NEVER.due)
-    }
-
-    /// How many gaps were never reported, [`MOST`] at most.
-    pub(super) fn unreported(&self) -> usize {
-        let due = self.due.iter().take(MOST);
-        due.take_while(|(due, _)| *due == GapReports::NEVER.due)
-            .count()
     }
 
     /// The gap from `number` on is lost.

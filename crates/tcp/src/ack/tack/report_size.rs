@@ -3,69 +3,92 @@
 //! The lists of many losses make a packet that is longer than any other of its direction, and the
 //! way back may drop such packets silently (RFC 8899 calls that a black hole). The search for a
 //! segment size knows nothing of it, as a side that only receives has no segments to lose. So what
-//! a report repeats, and most of its blocks, never make it long. What no report has named yet may:
-//! with thousands of losses at once that saves round trips. And where long reports leave, and for
-//! two round trips nothing that is missing comes, all are short from then on.
+//! a report repeats, and its blocks, do not make it long. What no report has named yet may: with
+//! thousands of losses at once that saves round trips. And where a long report leaves, and the last
+//! loss that it named has not come two round trips later, all are short for a minute.
 
 use core::time::Duration;
 
 use tack_base::Instant;
 
+use crate::send::packet_number::PacketNumber;
+
 /// Bytes of lists that fit into an IP packet of 576 bytes, which every host takes (RFC 1122
 /// §3.3.2), behind IPv6, UDP and TCP with all its options.
-pub(super) const SHORT: usize = 448;
+const SHORT: usize = 448;
 /// Of these, what blocks may take where gaps are listed, too.
 const FOR_BLOCKS: usize = SHORT / 2;
-/// Bytes of a block and of a gap, about.
+/// Most bytes of a block, and those of most blocks.
+const LONGEST_BLOCK: usize = 10;
 const BLOCK: usize = 7;
-const GAP: usize = 3;
+/// Bytes of a gap of up to 127 packets within two million of the newest.
+const GAP: usize = 4;
+/// How long reports stay short.
+const MEMORY: Duration = Duration::from_secs(60);
 
 /// What is known of the length of reports.
 #[derive(Debug, Default)]
 pub(super) struct ReportSize {
-    /// When the first long report left of those after which nothing that was missing came.
-    unanswered: Option<Instant>,
-    is_short: bool,
+    /// When the first long report left of those about which nothing is known, and the last loss
+    /// that it named.
+    unanswered: Option<(Instant, PacketNumber)>,
+    short_to: Instant,
 }
 
 impl ReportSize {
     /// Bytes that the lists of a report may have.
-    pub(super) fn limit(&self) -> usize {
-        if self.is_short { SHORT } else { usize::MAX }
-    }
-
-    /// Blocks that a report may list. With `gaps` these need a part of the room.
-    pub(super) fn blocks(gaps: bool) -> usize {
-        if gaps {
-            FOR_BLOCKS / BLOCK
+    pub(super) fn limit(&self, now: Instant) -> usize {
+        if now < self.short_to {
+            SHORT
         } else {
-            SHORT / BLOCK
+            usize::MAX
         }
     }
 
-    /// Whether a gap that was named before fits behind `written` bytes, beside `new` that were not.
-    pub(super) fn has_room_for_repeated(written: usize, new: usize) -> bool {
-        written + GAP * (new + 1) <= SHORT
+    /// Blocks that a report may list, about as many as fit.
+    pub(super) fn blocks(gaps: bool) -> usize {
+        Self::for_blocks(gaps) / BLOCK
     }
 
-    /// Long reports had `patience` to bring about a repair, and did not: they are short from now
-    /// on. Returns whether this is new, so that what they listed has to be listed again.
-    pub(super) fn gives_up(&mut self, now: Instant, patience: Duration) -> bool {
-        let is_in_vain = self.unanswered.is_some_and(|since| since + patience <= now);
-        self.is_short |= is_in_vain;
-        is_in_vain && self.unanswered.take().is_some()
+    fn for_blocks(gaps: bool) -> usize {
+        if gaps { FOR_BLOCKS } else { SHORT }
     }
 
-    /// A report leaves whose lists have `len` bytes.
-    pub(super) fn on_report(&mut self, now: Instant, len: usize) {
+    /// Whether another block fits behind `written` bytes. With `gaps` these need a part of the
+    /// room.
+    pub(super) fn has_room_for_block(written: usize, gaps: bool) -> bool {
+        written + LONGEST_BLOCK <= Self::for_blocks(gaps)
+    }
+
+    /// How many gaps fit behind `written` bytes of a short report.
+    pub(super) fn gaps(written: usize) -> u64 {
+        (SHORT.saturating_sub(written) / GAP) as u64
+    }
+
+    /// Whether a long report was in vain: it had `patience` to bring about the repair of what it
+    /// named, and that `is_missing`. Reports are short from now on, and what long ones named has to
+    /// be named again.
+    pub(super) fn gives_up(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        is_missing: impl FnOnce(PacketNumber) -> bool,
+    ) -> bool {
+        let due = self
+            .unanswered
+            .take_if(|(since, _)| *since + patience <= now);
+        let in_vain = due.is_some_and(|(_, named)| is_missing(named));
+        if in_vain {
+            self.short_to = now + MEMORY;
+        }
+        in_vain
+    }
+
+    /// A report leaves whose lists have `len` bytes; `last` begins the last gap that it names.
+    pub(super) fn on_report(&mut self, now: Instant, len: usize, last: Option<PacketNumber>) {
         if len > SHORT && self.unanswered.is_none() {
-            self.unanswered = Some(now);
+            self.unanswered = last.map(|last| (now, last));
         }
-    }
-
-    /// Something that was missing came.
-    pub(super) fn on_repair(&mut self) {
-        self.unanswered = None;
     }
 }
 
@@ -74,34 +97,46 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_millis(100);
+    const LAST: Option<PacketNumber> = Some(PacketNumber(7));
 
     fn at(millis: u64) -> Instant {
         Instant::from_millis(millis)
     }
 
     #[test]
-    fn long_reports_that_bring_nothing_about_are_given_up() {
+    fn long_reports_that_bring_nothing_about_are_given_up_for_a_while() {
         let mut size = ReportSize::default();
-        size.on_report(at(0), SHORT + 1);
-        size.on_report(at(90), SHORT + 1);
-        assert!(!size.gives_up(at(99), PATIENCE));
-        assert_eq!(size.limit(), usize::MAX);
-        assert!(size.gives_up(at(100), PATIENCE));
-        assert_eq!(size.limit(), SHORT);
-        assert!(!size.gives_up(at(1000), PATIENCE), "once");
+        size.on_report(at(0), SHORT + 1, LAST);
+        size.on_report(at(90), SHORT + 1, Some(PacketNumber(9)));
+        assert!(!size.gives_up(at(99), PATIENCE, |_| true));
+        assert_eq!(size.limit(at(99)), usize::MAX);
+        assert!(size.gives_up(at(100), PATIENCE, |number| number == PacketNumber(7)));
+        assert_eq!(size.limit(at(100)), SHORT);
+        assert!(!size.gives_up(at(1_000), PATIENCE, |_| true), "once");
+        assert_eq!(size.limit(at(60_100)), usize::MAX);
     }
 
     #[test]
     fn long_reports_that_are_answered_stay_long() {
         let mut size = ReportSize::default();
         for round in 0..10 {
-            size.on_report(at(90 * round), SHORT + 1);
-            assert!(!size.gives_up(at(90 * round + 80), PATIENCE));
-            size.on_repair();
+            size.on_report(at(100 * round), SHORT + 1, LAST);
+            assert!(!size.gives_up(at(100 * round + 100), PATIENCE, |_| false));
         }
         // Short ones prove nothing.
-        size.on_report(at(1_000), SHORT);
-        assert!(!size.gives_up(at(9_000), PATIENCE));
-        assert_eq!(size.limit(), usize::MAX);
+        size.on_report(at(2_000), SHORT, LAST);
+        assert!(!size.gives_up(at(9_000), PATIENCE, |_| true));
+        assert_eq!(size.limit(at(9_000)), usize::MAX);
+    }
+
+    #[test]
+    fn blocks_and_gaps_share_a_short_report() {
+        let most = |gaps| (0..).find(|written| !ReportSize::has_room_for_block(*written, gaps));
+        assert_eq!((most(true), most(false)), (Some(215), Some(439)));
+        assert_eq!(
+            (ReportSize::blocks(true), ReportSize::blocks(false)),
+            (32, 64)
+        );
+        assert_eq!((ReportSize::gaps(224), ReportSize::gaps(500)), (56, 0));
     }
 }

@@ -99,22 +99,25 @@ impl Connection {
 
     /// A segment longer than others, where the path may carry it (RFC 4821 §7.3 to 7.5): only while
     /// nothing is lost, and with enough behind it that its loss is found without a timeout. A
-    /// message that is never followed by so much is a probe itself, when nothing else is in flight
-    /// and as long a segment has come through before.
+    /// message that ends sooner is a probe itself, when nothing else is in flight and as long a
+    /// segment has come through before.
+    ///
+    /// Deviation: RFC 4821 §7.4 wants a window with room for the probe. One that opens by a segment
+    /// at a time never has that: the probe exceeds it by what it is longer than a segment.
     fn decide_size_probe(&mut self, now: Instant) -> Option<Plan> {
         let size = self.mtu.probe_due(now)?;
-        let options = self.data_options_len();
+        // What it shows is the length of the packet: a stamp that it does not carry is no part of
+        // that.
+        let options = self.data_options_len() - self.numbering.room() + self.numbering.len();
         let longest = u64::from(size) - options;
         let (in_flight, usual) = (self.bytes_in_flight(), self.max_payload());
         let end = self.queue.end().min(self.window.edge());
         let ready = end.saturating_since(self.snd.nxt);
         let window = self.flight_limit();
         let behind = longest + 4 * usual;
-        // A window that opens by a segment at a time never has room for more: the probe exceeds it
-        // by the rest.
         let len = if ready >= behind && window >= behind && window >= in_flight + usual {
             longest
-        } else if in_flight == 0 && end == self.queue.end() {
+        } else if in_flight == 0 && ready < behind && end == self.queue.end() {
             ready
                 .min(window)
                 .min(longest)

@@ -311,7 +311,7 @@ fn no_step_walks_all_gaps() {
         gaps.settle(at(number), RTT);
         gaps.resolve(StreamOffset(1001));
         gaps.resolve_ahead(StreamOffset(1001), &received);
-        gaps.report(few(4), at(number), RTT, |_, _| {
+        gaps.report(few(4), at(number), RTT, |_| {
             reported += 1;
             true
         });
@@ -374,7 +374,7 @@ fn behaves_like_a_list_of_missing_numbers() {
                 }
                 _ => {
                     let mut last = 0;
-                    gaps.report(few(3), at(now), RTT, |numbers, _| {
+                    gaps.report(few(3), at(now), RTT, |numbers| {
                         assert!(numbers.start.0 >= last && numbers.end.0 <= next);
                         last = numbers.end.0;
                         true
