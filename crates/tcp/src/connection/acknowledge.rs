@@ -18,11 +18,6 @@ use crate::recovery::LossView;
 use crate::recovery::episodes::PlainAck;
 use crate::trace::{AckReceived, Traced};
 
-/// SACK blocks that fit beside timestamps (RFC 2018 §3): fewer of them name all that was received
-/// above the cumulative acknowledgement. No block at all proves nothing, because a receiver that
-/// reports sends none.
-const SACK_ROOM: usize = 3;
-
 /// One acknowledgement on its way through the steps.
 #[derive(Debug)]
 struct AckEvent<'a> {
@@ -256,7 +251,7 @@ impl Connection {
                 complete: ack == self.snd.una
                     && match info.above {
                         Some(above) => above <= self.log.sacked_bytes(),
-                        None => (1..SACK_ROOM).contains(&event.header.options.sack.len()),
+                        None => (1..LossView::SACK_ROOM).contains(&event.header.options.sack.len()),
                     },
             };
             self.recovery.on_report(&view);

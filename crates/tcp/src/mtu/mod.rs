@@ -204,11 +204,13 @@ impl PathMtu {
     pub(crate) fn on_timeout(&mut self, now: Instant, len: u64) -> bool {
         // A probe that waited for a timeout says nothing (RFC 4821 §7.7), and does not make the
         // path suspect, which carries the others.
-        if let Some(search) = &mut self.search
-            && search.pause(now, self.raise)
-            && len > u64::from(self.cap)
-        {
-            return false;
+        let raise = self.raise;
+        let search = self.search.as_mut();
+        if search.is_some_and(|search| search.pause(now, raise)) {
+            self.conclude(now);
+            if len > u64::from(self.cap) {
+                return false;
+            }
         }
         // The segment that is stuck must come out smaller, whatever others may be.
         let fits = |fallback: &u16| *fallback < self.cap && u64::from(*fallback) < len;

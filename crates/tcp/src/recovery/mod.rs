@@ -89,11 +89,18 @@ pub(crate) struct LossView<'a> {
     pub(crate) largest_left: Option<Instant>,
     /// How long before the acknowledgement left that had arrived.
     pub(crate) largest_age: Duration,
-    /// Without a report: the newest transmission that is acknowledged, and when it left, if all
-    /// that is acknowledged had left once.
+    /// Without a report: the newest transmission that is acknowledged, and when it left, if no
+    /// earlier one of the same segment may have arrived in its place.
     pub(crate) unreported: Option<(PacketNumber, Instant)>,
     /// All that was received is known: what is outstanding below `largest` had not arrived.
     pub(crate) complete: bool,
+}
+
+impl LossView<'_> {
+    /// SACK blocks that fit beside timestamps (RFC 2018 §3): fewer of them name all that was
+    /// received above the cumulative acknowledgement. No block at all proves nothing, because a
+    /// receiver that reports sends none.
+    pub(crate) const SACK_ROOM: usize = 3;
 }
 
 /// Decides which transmissions are lost: from acknowledgements at the sender (RACK), or because the
