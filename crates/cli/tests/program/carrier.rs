@@ -188,7 +188,8 @@ impl Tunnel {
         let (key, address) = (key("there"), ends.peer_at(7777));
         let add = format!("peers add server {key} --address {address}");
         assert_eq!(finish(&mut on("here", &add)).code, Some(0));
-        let mut serve = on("there", &format!("serve --target {target}"));
+        let serve = format!("serve --target {target} --remote-listen 127.0.0.1:*");
+        let mut serve = on("there", &serve);
         tun(&mut serve, ends.there);
         let mut serving = Service::of(serve);
         serving.line("serving tunnels at ");
@@ -255,6 +256,19 @@ fn forwarded_connections_reach_a_target_between_two_devices() {
         let command = format!("forward -L 0:{} server:", tunnel.target);
         let (_forward, address) = tunnel.listening(&command, " leads to ");
         tunnel.within(|| exchange(connect(address), &noise(3, 300_000)));
+    }
+}
+
+/// The other way: the serving side listens, and the target is on this side.
+#[test]
+fn a_port_of_the_serving_side_leads_to_a_target_between_two_devices() {
+    for ends in FAMILIES {
+        let Some(tunnel) = Tunnel::new(ends) else {
+            return;
+        };
+        let command = format!("forward -R 0:{} server:", tunnel.target);
+        let (_forward, address) = tunnel.listening(&command, " leads to ");
+        tunnel.within(|| exchange(connect(address), &noise(5, 300_000)));
     }
 }
 

@@ -23,7 +23,10 @@ pub(crate) fn three() -> Option<World> {
             (CLIENT, &["10.5.1.2/24", "fd51::2/64"]),
             (GATEWAY, &["10.5.1.1/24", "fd51::1/64"]),
         )?;
-        network.cable((GATEWAY, &["10.5.2.1/24"]), (SERVER, &["10.5.2.2/24"]))?;
+        network.cable(
+            (GATEWAY, &["10.5.2.1/24", "fd52::1/64"]),
+            (SERVER, &["10.5.2.2/24", "fd52::2/64"]),
+        )?;
         network.host(CLIENT, "route add default via 10.5.1.1")?;
         network.host(CLIENT, "-6 route add default via fd51::1")?;
         // Connections from outside reach the clients by ordinary forwarding.
@@ -148,47 +151,73 @@ fn clients_reach_what_the_peer_reaches_and_rules_go_with_the_gateway() {
     assert_eq!(on(&world, GATEWAY, &failing).code, Some(7));
 }
 
+/// Where the packets of two devices go: the devices' addresses without the last number and with the
+/// length of the prefix, the machines between them, and what lets these forward.
+struct Devices {
+    networks: [(&'static str, u8); 2],
+    machines: [&'static str; 2],
+    forwards: &'static str,
+}
+
+const DEVICES: [Devices; 2] = [
+    Devices {
+        networks: [("10.77.1.", 24), ("10.77.2.", 24)],
+        machines: ["10.5.2.1", "10.5.2.2"],
+        forwards: "/proc/sys/net/ipv4/ip_forward",
+    },
+    Devices {
+        networks: [("fd77:1::", 64), ("fd77:2::", 64)],
+        machines: ["fd52::1", "fd52::2"],
+        forwards: "/proc/sys/net/ipv6/conf/all/forwarding",
+    },
+];
+
 /// With `--carrier tun` the gateway's stack is a host for which the machine forwards.
 #[test]
 fn a_gateway_behind_a_device_carries_connections_to_a_server_behind_one() {
     if !has_tun() {
         return;
     }
-    let Some(world) = three() else { return };
-    let tack = PathBuf::from(tack().get_program());
-    let tack = tack.display();
-    let ok = |host: usize, line: &str| {
-        let ended = on(&world, host, line);
-        assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
-        ended
-    };
-    for (host, route) in [
-        (GATEWAY, "10.77.2.0/24 via 10.5.2.2"),
-        (SERVER, "10.77.1.0/24 via 10.5.2.1"),
-    ] {
-        let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
-        ok(host, &format!("{forward}; ip route add {route}"));
+    for Devices {
+        networks: [(here, prefix), (there, _)],
+        machines,
+        forwards,
+    } in DEVICES
+    {
+        let Some(world) = three() else { return };
+        let tack = PathBuf::from(tack().get_program());
+        let tack = tack.display();
+        let ok = |host: usize, line: &str| {
+            let ended = on(&world, host, line);
+            assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+            ended
+        };
+        for (host, network, next) in [(GATEWAY, there, machines[1]), (SERVER, here, machines[0])] {
+            let route = format!("ip route add {network}0/{prefix} via {next}");
+            ok(host, &format!("echo 1 > {forwards}; {route}"));
+        }
+        let key = |host: usize| key_of(&ok(host, &format!("{tack} id")));
+        let add = format!("{tack} peers add client {}", key(GATEWAY));
+        ok(SERVER, &add);
+        let add = format!("{tack} peers add server {}", key(SERVER));
+        let address = std::net::SocketAddr::new(format!("{there}2").parse().unwrap(), 7777);
+        ok(GATEWAY, &format!("{add} --address {address}"));
+        let serve = format!(
+            "exec {tack} serve --target \"{FAR_V4}:*\" --carrier tun --tun-address {there}2/{prefix}"
+        );
+        let mut service = Service::of(world.shell(SERVER, &serve));
+        service.line("serving tunnels at ");
+        let _far = world.far_server(SERVER);
+        let gateway = format!(
+            "exec {tack} gateway server: --interface veth0 --install \
+             --carrier tun --tun-address {here}2/{prefix}"
+        );
+        let mut gateway = Service::of(world.shell(GATEWAY, &gateway));
+        gateway.line("connections of clients behind veth0 lead to server:");
+        // The gateway's machine has no route to what is far.
+        let fetch = format!("curl -sS -m 60 http://{FAR_V4}/file | cmp - www/file");
+        ok(CLIENT, &fetch);
     }
-    let key = |host: usize| key_of(&ok(host, &format!("{tack} id")));
-    let add = format!("{tack} peers add client {}", key(GATEWAY));
-    ok(SERVER, &add);
-    let add = format!("{tack} peers add server {}", key(SERVER));
-    ok(GATEWAY, &format!("{add} --address 10.77.2.2:7777"));
-    let serve = format!(
-        "exec {tack} serve --target \"{FAR_V4}:*\" --carrier tun --tun-address 10.77.2.2/24"
-    );
-    let mut service = Service::of(world.shell(SERVER, &serve));
-    service.line("serving tunnels at ");
-    let _far = world.far_server(SERVER);
-    let gateway = format!(
-        "exec {tack} gateway server: --interface veth0 --install \
-         --carrier tun --tun-address 10.77.1.2/24"
-    );
-    let mut gateway = Service::of(world.shell(GATEWAY, &gateway));
-    gateway.line("connections of clients behind veth0 lead to server:");
-    // The gateway's machine has no route to what is far.
-    let fetch = format!("curl -sS -m 60 http://{FAR_V4}/file | cmp - www/file");
-    ok(CLIENT, &fetch);
 }
 
 /// With `--block` clients whose connections no gateway takes go nowhere.
