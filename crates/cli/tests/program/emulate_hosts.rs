@@ -278,8 +278,12 @@ fn share_the_air(emulation: &Emulation, algorithm: &str) {
     }
 
     let _server = Running::start(&mut emulation.exec("server", &["iperf3", "-s", "-1"]));
-    let lines = format!("until iperf3 -c server -t 2 -J -C {algorithm}; do sleep 0.1; done");
-    let program = ["timeout", "60", "sh", "-c", &lines];
+    // A client that finds no server says so, and ends with 0.
+    let listens = "until ss -Hltn 'sport = :5201' | grep -q .; do sleep 0.05; done";
+    let waits = ["timeout", "60", "sh", "-c", listens];
+    assert_eq!(finish(&mut emulation.exec("server", &waits)).code, Some(0));
+    let program = format!("timeout 60 iperf3 -c server -t 2 -J -C {algorithm}");
+    let program: Vec<_> = program.split(' ').collect();
     let mut iperf3 = Running::start(&mut emulation.exec("sta1", &program));
     let mut samples = vec![stations.each_mut().map(Sent::bytes)];
     while iperf3.child.try_wait().unwrap().is_none() {
@@ -288,13 +292,13 @@ fn share_the_air(emulation: &Emulation, algorithm: &str) {
     }
     let both_moved = |pair: &&[[u64; 2]]| (0..2).all(|host| pair[1][host] - pair[0][host] > MOVED);
     let shared = samples.windows(2).filter(both_moved).count();
-    assert!(shared >= 3, "{algorithm}: {shared} of {samples:?}");
-
     let ended = iperf3.ended();
+    assert!(
+        shared >= 3,
+        "{algorithm}: {shared} of {samples:?}, {ended:?}"
+    );
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // Of those that found no server there is an object, too.
-    let results = serde_json::Deserializer::from_str(&ended.stdout).into_iter::<Value>();
-    let result = results.last().unwrap().unwrap();
+    let result: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert!(number(&result, "/end/sum_received/bytes") > 0.0, "{result}");
     assert!(perf.child.try_wait().unwrap().is_none(), "it ended sooner");
     perf.signal(Signal::INT);
