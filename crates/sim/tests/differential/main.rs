@@ -15,7 +15,7 @@
 //! TACK_SEARCH=1..2000 cargo test --release -p tack-sim --test differential -- --nocapture
 //! TACK_ECN_SEARCH=1..400 cargo test --release -p tack-sim --test differential ecn -- --nocapture
 //! TACK_MTU_SEARCH=1..400 cargo test --release -p tack-sim --test differential mtu -- --nocapture
-//! TACK_CONTROL_SEARCH=1..2000 cargo test --release -p tack-sim --test differential themselves -- --nocapture
+//! TACK_CONTROL_SEARCH=1..400 cargo test --release -p tack-sim --test differential themselves
 //! ```
 //!
 //! The second form searches paths of another family: one of their faults is one of ECN. On those of

@@ -103,8 +103,8 @@ pub(crate) enum Comparison {
     Tack,
     /// Accurate ECN feedback (RFC 9768) with that of RFC 3168, both with [`PLAIN`].
     AccurateEcn,
-    /// [`PLAIN`] with itself, where chance is another. What is flagged is what the judge takes for a
-    /// difference and is none.
+    /// [`PLAIN`] with itself, where chance is another. What is flagged is what the judge takes for
+    /// a difference and is none. Paths without chance show nothing.
     Itself,
 }
 

@@ -185,9 +185,9 @@ fn a_window_that_opens_by_two_segments_does_not_keep_a_size_from_being_found() {
 }
 
 /// Path 10975 of the family with faults of ECN: two NewReno flows on a path without chance, of
-/// which the one that is acknowledged more often than its neighbour gets more: 1.5 Mbit/s with TACK,
-/// 1.2 with `delayed:2`, and 1.7 with dense acknowledgements of TACK. Together the two have as much in
-/// each case.
+/// which the one that is acknowledged more often than its neighbour gets more: 1.5 Mbit/s with
+/// TACK, 1.2 with `delayed:2`, and 1.7 with dense acknowledgements of TACK. Together the two have
+/// as much in each case.
 #[test]
 fn of_two_flows_that_fill_a_queue_the_more_often_acknowledged_gets_more() {
     let goodput = |acks: [&str; 2]| {

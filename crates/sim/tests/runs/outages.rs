@@ -9,8 +9,8 @@ use crate::found_paths::flows;
 /// Path 135373: a blackout of the way back catches the last but one report of a transfer. The
 /// sender repeats a segment after 0.24, 0.70 and 1.6 s; each time the receiver repeated its report
 /// for 0.18 s, and the blackout ends at 1.15 s, in the longest gap. Now it goes on for as long as
-/// the sender backs off, a quarter of that apart: 1.27 s instead of 1.69. A transfer of `delayed:2` that the blackout
-/// catches waits for the sender's timer.
+/// the sender backs off, a quarter of that apart: 1.27 s instead of 1.69. A transfer of `delayed:2`
+/// that the blackout catches waits for the sender's timer.
 #[test]
 fn reports_go_on_while_a_sender_backs_off() {
     let seconds = |ack: &str, start: u64| {

@@ -157,7 +157,7 @@ pub(super) fn kept_windows() -> RangeInclusive<f64> {
     };
     let [least, most] = RTT_MIN;
     let least = kept(least).next().unwrap_or_default();
-    let most = kept(most).last().unwrap_or_default();
+    let most = kept(most).next_back().unwrap_or_default();
     f64::from(least)..=f64::from(most)
 }
 

@@ -56,8 +56,8 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
 /// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] on policers
-/// only. Without GSO the emulator of a machine with two processors is late over 802.11ac. Ways that a claim compares stand, and run, beside each
-/// other.
+/// only. Without GSO the emulator of a machine with two processors is late over 802.11ac. Ways that
+/// a claim compares stand, and run, beside each other.
 pub(super) const WAYS: [Way; 21] = [
     kernel(
         "kernel CUBIC, read seldom",
