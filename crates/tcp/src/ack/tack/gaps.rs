@@ -445,6 +445,11 @@ impl Gaps {
         !self.order.is_empty()
     }
 
+    /// How many gaps are lost.
+    pub(super) fn lost(&self) -> usize {
+        self.order.len()
+    }
+
     /// Something is lost that no report has named yet.
     pub(super) fn is_any_unreported(&self) -> bool {
         self.order.is_any_unreported()

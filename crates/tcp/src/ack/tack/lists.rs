@@ -54,13 +54,13 @@ impl TackPolicy {
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
         let wanted = self.wanted_gaps(silent);
         self.gaps.resolve_ahead(context.received_to, context.ahead);
-        let is_any_lost = self.gaps.is_any_lost();
+        let lost = self.gaps.lost();
         let max_blocks = if !self.schedule.params.rich {
             1
         } else if self.schedule.is_clogged(context.now) {
             FEW_BLOCKS
         } else {
-            ReportSize::blocks(is_any_lost).min(MAX_BLOCKS)
+            ReportSize::blocks(lost).min(MAX_BLOCKS)
         };
         let now = context.now;
         let round_trip = self.gaps.round_trip(self.schedule.rtt_min());
@@ -73,9 +73,7 @@ impl TackPolicy {
         let mut writer = ListsWriter::new(&mut out[..room]);
         for block in self.blocks.choose(context.ahead, max_blocks) {
             let block = block.start - context.received_to..block.end - context.received_to;
-            if !ReportSize::has_room_for_block(writer.written(), is_any_lost)
-                || !writer.block(block)
-            {
+            if !ReportSize::has_room_for_block(writer.written(), lost) || !writer.block(block) {
                 break;
             }
         }

@@ -72,6 +72,11 @@ pub(super) struct ReportOrder {
 }
 
 impl ReportOrder {
+    /// Number of lost gaps.
+    pub(super) fn len(&self) -> usize {
+        self.due.len()
+    }
+
     /// True when no gap is lost.
     pub(super) fn is_empty(&self) -> bool {
         self.due.is_empty()

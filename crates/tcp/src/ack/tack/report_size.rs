@@ -16,8 +16,8 @@ use crate::send::packet_number::PacketNumber;
 /// Bytes of lists that fit into an IP packet of 576 bytes, which every host takes (RFC 1122
 /// §3.3.2), behind IPv6, UDP and TCP with all its options.
 const SHORT: usize = 448;
-/// Of these, what blocks may take where gaps are listed, too.
-const FOR_BLOCKS: usize = SHORT / 2;
+/// Of these, what gaps keep from blocks, at most.
+const FOR_GAPS: usize = SHORT / 2;
 /// Most bytes of a block, and those of most blocks.
 const LONGEST_BLOCK: usize = 10;
 const BLOCK: usize = 7;
@@ -45,18 +45,17 @@ impl ReportSize {
         }
     }
 
-    /// Blocks that a report may list, about as many as fit.
-    pub(super) fn blocks(gaps: bool) -> usize {
+    /// Blocks that a report may list beside `gaps`, about as many as fit.
+    pub(super) fn blocks(gaps: usize) -> usize {
         Self::for_blocks(gaps) / BLOCK
     }
 
-    fn for_blocks(gaps: bool) -> usize {
-        if gaps { FOR_BLOCKS } else { SHORT }
+    fn for_blocks(gaps: usize) -> usize {
+        SHORT - (GAP * gaps).min(FOR_GAPS)
     }
 
-    /// Whether another block fits behind `written` bytes. With `gaps` these need a part of the
-    /// room.
-    pub(super) fn has_room_for_block(written: usize, gaps: bool) -> bool {
+    /// Whether another block fits behind `written` bytes, beside `gaps`.
+    pub(super) fn has_room_for_block(written: usize, gaps: usize) -> bool {
         written + LONGEST_BLOCK <= Self::for_blocks(gaps)
     }
 
@@ -132,11 +131,8 @@ mod tests {
     #[test]
     fn blocks_and_gaps_share_a_short_report() {
         let most = |gaps| (0..).find(|written| !ReportSize::has_room_for_block(*written, gaps));
-        assert_eq!((most(true), most(false)), (Some(215), Some(439)));
-        assert_eq!(
-            (ReportSize::blocks(true), ReportSize::blocks(false)),
-            (32, 64)
-        );
+        assert_eq!([0, 4, 500].map(most), [Some(439), Some(423), Some(215)]);
+        assert_eq!([0, 4, 500].map(ReportSize::blocks), [64, 61, 32]);
         assert_eq!((ReportSize::gaps(224), ReportSize::gaps(500)), (56, 0));
     }
 }
