@@ -54,14 +54,6 @@ impl TackPolicy {
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
         let wanted = self.wanted_gaps(silent);
         self.gaps.resolve_ahead(context.received_to, context.ahead);
-        let lost = self.gaps.lost();
-        let max_blocks = if !self.schedule.params.rich {
-            1
-        } else if self.schedule.is_clogged(context.now) {
-            FEW_BLOCKS
-        } else {
-            ReportSize::blocks(lost).min(MAX_BLOCKS)
-        };
         let now = context.now;
         let round_trip = self.gaps.round_trip(self.schedule.rtt_min());
         let patience = 2 * (round_trip + self.schedule.time_period());
@@ -69,16 +61,24 @@ impl TackPolicy {
         if self.report_size.gives_up(now, patience, is_missing) {
             self.gaps.report_anew();
         }
-        let room = out.len().min(self.report_size.limit(now));
-        let mut writer = ListsWriter::new(&mut out[..room]);
+        let room = self.report_size.room(now, self.gaps.lost());
+        let max_blocks = if !self.schedule.params.rich {
+            1
+        } else if self.schedule.is_clogged(now) {
+            FEW_BLOCKS
+        } else {
+            MAX_BLOCKS.min(room.blocks())
+        };
+        let len = out.len().min(room.all);
+        let mut writer = ListsWriter::new(&mut out[..len]);
         for block in self.blocks.choose(context.ahead, max_blocks) {
             let block = block.start - context.received_to..block.end - context.received_to;
-            if !ReportSize::has_room_for_block(writer.written(), lost) || !writer.block(block) {
+            if !room.has_place_for_block(writer.written()) || !writer.block(block) {
                 break;
             }
         }
         let wanted = Wanted {
-            due: wanted.due.min(ReportSize::gaps(writer.written())),
+            due: wanted.due.min(room.gaps(writer.written())),
             ..wanted
         };
         // The repair of what is reported now can be here no sooner.

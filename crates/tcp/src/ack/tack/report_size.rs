@@ -3,7 +3,7 @@
 //! The lists of many losses make a packet that is longer than any other of its direction, and the
 //! way back may drop such packets silently (RFC 8899 calls that a black hole). The search for a
 //! segment size knows nothing of it, as a side that only receives has no segments to lose. So what
-//! a report repeats, and its blocks, do not make it long. What no report has named yet may: with
+//! a report repeats, and its blocks, hardly make it long. What no report has named yet may: with
 //! thousands of losses at once that saves round trips. And where a long report leaves, and the last
 //! loss that it named has not come two round trips later, all are short for a minute.
 
@@ -11,12 +11,13 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
+use super::schedule::BASE_GAPS;
 use crate::send::packet_number::PacketNumber;
 
 /// Bytes of lists that fit into an IP packet of 576 bytes, which every host takes (RFC 1122
 /// §3.3.2), behind IPv6, UDP and TCP with all its options.
 const SHORT: usize = 448;
-/// Of these, what gaps keep from blocks, at most.
+/// What gaps keep from blocks in a short report, at most.
 const FOR_GAPS: usize = SHORT / 2;
 /// Most bytes of a block, and those of most blocks.
 const LONGEST_BLOCK: usize = 10;
@@ -35,33 +36,47 @@ pub(super) struct ReportSize {
     short_to: Instant,
 }
 
+/// What a report has room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes that its lists may have.
+    pub(super) all: usize,
+    for_blocks: usize,
+}
+
+impl Room {
+    /// Blocks that it may list, about as many as fit.
+    pub(super) fn blocks(self) -> usize {
+        self.for_blocks / BLOCK
+    }
+
+    /// Whether another block fits behind `written` bytes.
+    pub(super) fn has_place_for_block(self, written: usize) -> bool {
+        written + LONGEST_BLOCK <= self.for_blocks
+    }
+
+    /// How many gaps that are repeated fit behind `written` bytes. They are chosen by their turn,
+    /// and written by their numbers: what does not fit must not be chosen.
+    pub(super) fn gaps(self, written: usize) -> u64 {
+        let room = self.all.min(SHORT).saturating_sub(written);
+        ((room / GAP) as u64).max(BASE_GAPS)
+    }
+}
+
 impl ReportSize {
-    /// Bytes that the lists of a report may have.
-    pub(super) fn limit(&self, now: Instant) -> usize {
+    /// What a report of `lost` gaps has room for.
+    pub(super) fn room(&self, now: Instant, lost: usize) -> Room {
         if now < self.short_to {
-            SHORT
+            Room {
+                all: SHORT,
+                for_blocks: SHORT - (GAP * lost).min(FOR_GAPS),
+            }
         } else {
-            usize::MAX
+            Room {
+                all: usize::MAX,
+                for_blocks: SHORT,
+            }
         }
-    }
-
-    /// Blocks that a report may list beside `gaps`, about as many as fit.
-    pub(super) fn blocks(gaps: usize) -> usize {
-        Self::for_blocks(gaps) / BLOCK
-    }
-
-    fn for_blocks(gaps: usize) -> usize {
-        SHORT - (GAP * gaps).min(FOR_GAPS)
-    }
-
-    /// Whether another block fits behind `written` bytes, beside `gaps`.
-    pub(super) fn has_room_for_block(written: usize, gaps: usize) -> bool {
-        written + LONGEST_BLOCK <= Self::for_blocks(gaps)
-    }
-
-    /// How many gaps fit behind `written` bytes of a short report.
-    pub(super) fn gaps(written: usize) -> u64 {
-        (SHORT.saturating_sub(written) / GAP) as u64
     }
 
     /// Whether a long report was in vain: it had `patience` to bring about the repair of what it
@@ -108,11 +123,11 @@ mod tests {
         size.on_report(at(0), SHORT + 1, LAST);
         size.on_report(at(90), SHORT + 1, Some(PacketNumber(9)));
         assert!(!size.gives_up(at(99), PATIENCE, |_| true));
-        assert_eq!(size.limit(at(99)), usize::MAX);
+        assert_eq!(size.room(at(99), 0).all, usize::MAX);
         assert!(size.gives_up(at(100), PATIENCE, |number| number == PacketNumber(7)));
-        assert_eq!(size.limit(at(100)), SHORT);
+        assert_eq!(size.room(at(100), 0).all, SHORT);
         assert!(!size.gives_up(at(1_000), PATIENCE, |_| true), "once");
-        assert_eq!(size.limit(at(60_100)), usize::MAX);
+        assert_eq!(size.room(at(60_100), 0).all, usize::MAX);
     }
 
     #[test]
@@ -125,14 +140,22 @@ mod tests {
         // Short ones prove nothing.
         size.on_report(at(2_000), SHORT, LAST);
         assert!(!size.gives_up(at(9_000), PATIENCE, |_| true));
-        assert_eq!(size.limit(at(9_000)), usize::MAX);
+        assert_eq!(size.room(at(9_000), 0).all, usize::MAX);
     }
 
     #[test]
     fn blocks_and_gaps_share_a_short_report() {
-        let most = |gaps| (0..).find(|written| !ReportSize::has_room_for_block(*written, gaps));
+        let size = ReportSize {
+            short_to: at(1),
+            ..ReportSize::default()
+        };
+        let room = |lost| size.room(at(0), lost);
+        let most = |lost| (0..).find(|written| !room(lost).has_place_for_block(*written));
         assert_eq!([0, 4, 500].map(most), [Some(439), Some(423), Some(215)]);
-        assert_eq!([0, 4, 500].map(ReportSize::blocks), [64, 61, 32]);
-        assert_eq!((ReportSize::gaps(224), ReportSize::gaps(500)), (56, 0));
+        assert_eq!([0, 4, 500].map(|lost| room(lost).blocks()), [64, 61, 32]);
+        assert_eq!(
+            [224, 500].map(|written| room(0).gaps(written)),
+            [56, BASE_GAPS]
+        );
     }
 }
