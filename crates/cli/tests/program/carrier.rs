@@ -247,29 +247,26 @@ fn connect_reaches_a_target_of_the_kernel_between_two_devices() {
     }
 }
 
-#[test]
-fn forwarded_connections_reach_a_target_between_two_devices() {
+/// Forwards in one direction: -L listens on this side, -R on the serving side.
+fn forwards(option: &str) {
     for ends in FAMILIES {
         let Some(tunnel) = Tunnel::new(ends) else {
             return;
         };
-        let command = format!("forward -L 0:{} server:", tunnel.target);
+        let command = format!("forward {option} 0:{} server:", tunnel.target);
         let (_forward, address) = tunnel.listening(&command, " leads to ");
         tunnel.within(|| exchange(connect(address), &noise(3, 300_000)));
     }
 }
 
-/// The other way: the serving side listens, and the target is on this side.
+#[test]
+fn forwarded_connections_reach_a_target_between_two_devices() {
+    forwards("-L");
+}
+
 #[test]
 fn a_port_of_the_serving_side_leads_to_a_target_between_two_devices() {
-    for ends in FAMILIES {
-        let Some(tunnel) = Tunnel::new(ends) else {
-            return;
-        };
-        let command = format!("forward -R 0:{} server:", tunnel.target);
-        let (_forward, address) = tunnel.listening(&command, " leads to ");
-        tunnel.within(|| exchange(connect(address), &noise(5, 300_000)));
-    }
+    forwards("-R");
 }
 
 #[test]

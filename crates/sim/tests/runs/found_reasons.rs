@@ -143,8 +143,9 @@ fn bbr_gets_less_beside_a_flow_that_is_acknowledged_more_often() {
 
 /// Paths 11 and 280 of the family with an MTU that shrinks. TACK had found 9,000 bytes, and lost
 /// flights when the MTU shrank: 0.65 times the speed of `delayed:2`, whose window opens by two
-/// segments and never had room for a probe. Now a probe may exceed the window by what it is longer,
-/// and both find larger packets. Without probes both are as fast.
+/// segments and never had room for a probe. Now a probe may exceed the window by the difference
+/// between its length and a segment's, and both find larger packets. Without probes both are as
+/// fast.
 #[test]
 fn a_window_that_opens_by_two_segments_does_not_keep_a_size_from_being_found() {
     for (head, path, keys) in [

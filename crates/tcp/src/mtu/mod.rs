@@ -6,9 +6,9 @@
 //!
 //! Silence proves little: a path that was down for a while looks the same. So a search begins some
 //! seconds later, with the former size, and ten minutes after the path itself had named a size. It
-//! probes with single segments, whose loss is no sign of congestion (`search.rs`). A connection
-//! whose segments were never made smaller searches nothing, unless it began with a size of its own
-//! choice (`Config::base_mss`).
+//! sends single segments as probes, and their loss is not taken for congestion (`search.rs`). A
+//! connection does not search if its segments were never made smaller, unless `Config::base_mss`
+//! made it begin with smaller ones.
 
 mod search;
 

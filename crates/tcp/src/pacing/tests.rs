@@ -45,6 +45,20 @@ fn what_is_sent_before_its_time_opens_no_quantum() {
     );
 }
 
+/// Bytes that leave in 100 ms, in segments of 1,000, where each timer fires so `late`.
+fn sent_in_100_ms(pacer: &mut Pacer, late: Duration) -> u64 {
+    let mut now = Instant::from_millis(1);
+    let mut sent = 0;
+    while now < Instant::from_millis(101) {
+        while pacer.blocked_until(now).is_none() {
+            pacer.on_send(now, 1000, 1000);
+            sent += 1000;
+        }
+        now = pacer.blocked_until(now).expect("blocked") + late;
+    }
+    sent
+}
+
 #[test]
 fn late_timers_do_not_lower_the_rate_of_single_segments() {
     let carrier = Carrier {
@@ -54,16 +68,8 @@ fn late_timers_do_not_lower_the_rate_of_single_segments() {
     };
     let mut pacer = Pacer::new(carrier);
     pacer.set_rate(mbps(20));
-    let mut now = Instant::from_millis(1);
-    let mut sent = 0;
     // A segment is due every 400 us, and each timer fires 700 us late.
-    while now < Instant::from_millis(101) {
-        while pacer.blocked_until(now).is_none() {
-            pacer.on_send(now, 1000, 1000);
-            sent += 1000;
-        }
-        now = pacer.blocked_until(now).expect("blocked") + Duration::from_micros(700);
-    }
+    let sent = sent_in_100_ms(&mut pacer, Duration::from_micros(700));
     assert!((245_000..=255_000).contains(&sent), "{sent}");
 }
 
@@ -310,15 +316,7 @@ fn coarse_carriers_send_quanta_at_the_same_average() {
     };
     let mut pacer = Pacer::new(carrier);
     pacer.set_rate(mbps(80));
-    let mut now = Instant::from_millis(1);
-    let mut sent = 0;
-    while now < Instant::from_millis(101) {
-        while pacer.blocked_until(now).is_none() {
-            pacer.on_send(now, 1000, 1000);
-            sent += 1000;
-        }
-        now = pacer.blocked_until(now).expect("blocked") + Duration::from_micros(300);
-    }
+    let sent = sent_in_100_ms(&mut pacer, Duration::from_micros(300));
     // 100 ms at 10,000 bytes a millisecond, at most two quanta ahead.
     assert!((980_000..=1_020_000).contains(&sent), "{sent}");
 }

@@ -159,7 +159,7 @@ fn an_echo_of_the_syn_counts_where_no_other_does() {
         progress.on_acknowledged(at(2_041), SeqNum(101), DELAY);
         progress.on_sent(at(2_050), SeqNum(101), 100, true);
         assert_eq!(progress.check(at(5_100)).is_some(), is_stall);
-        // What was measured once is no excuse for ever.
+        // A long wait that was measured once excuses later ones for a while only.
         for _ in 0..20 {
             let (una, _) = progress.numbers.unwrap();
             progress.on_acknowledged(at(5_100), una + 1, DELAY);

@@ -199,12 +199,11 @@ fn time_wait_answers_a_repeated_fin() {
     );
 }
 
-/// RFC 9293 §3.6.1: a SYN beyond what was used opens a connection anew out of TIME-WAIT.
-#[test]
-fn time_wait_gives_way_to_a_new_connection() {
-    passive(
+/// Plays what follows when the subject is in TIME-WAIT, after a connection whose SYN had `options`.
+fn from_time_wait(options: &str, script: &str) {
+    passive(&format!(
         "
-        < S 0:0(0) win 65535 <mss 1000>
+        < S 0:0(0) win 65535 <{options}>
         * > S. 0:0(0) ack 1
         < . 1:1(0) ack 1
         event Connected
@@ -212,6 +211,16 @@ fn time_wait_gives_way_to_a_new_connection() {
         * > F. 1:1(0) ack 1
         < F. 1:1(0) ack 2
         * > . 2:2(0) ack 2
+        {script}"
+    ));
+}
+
+/// RFC 9293 §3.6.1: a SYN beyond what was used opens a connection anew out of TIME-WAIT.
+#[test]
+fn time_wait_gives_way_to_a_new_connection() {
+    from_time_wait(
+        "mss 1000",
+        "
         < S 5000:5000(0) win 65535 <mss 1000>
         * > S. 0:0(0) ack 5001
         < . 5001:5001(0) ack 1
@@ -224,16 +233,9 @@ fn time_wait_gives_way_to_a_new_connection() {
 /// RFC 9293 §3.6.1: an old duplicate of a SYN does not end TIME-WAIT.
 #[test]
 fn time_wait_outlives_an_old_syn() {
-    passive(
+    from_time_wait(
+        "mss 1000",
         "
-        < S 0:0(0) win 65535 <mss 1000>
-        * > S. 0:0(0) ack 1
-        < . 1:1(0) ack 1
-        event Connected
-        finish
-        * > F. 1:1(0) ack 1
-        < F. 1:1(0) ack 2
-        * > . 2:2(0) ack 2
         < S 0:0(0) win 65535 <mss 1000>
         * > . 2:2(0) ack 2
         ",
@@ -243,16 +245,9 @@ fn time_wait_outlives_an_old_syn() {
 /// RFC 6191 §2: the same SYN opens a connection anew if its timestamp is later than what came.
 #[test]
 fn time_wait_gives_way_to_a_later_timestamp() {
-    passive(
+    from_time_wait(
+        "mss 1000,TS",
         "
-        < S 0:0(0) win 65535 <mss 1000,TS>
-        * > S. 0:0(0) ack 1
-        < . 1:1(0) ack 1
-        event Connected
-        finish
-        * > F. 1:1(0) ack 1
-        < F. 1:1(0) ack 2
-        * > . 2:2(0) ack 2
         +20ms < S 0:0(0) win 65535 <mss 1000,TS>
         * > S. 0:0(0) ack 1
         < . 1:1(0) ack 1

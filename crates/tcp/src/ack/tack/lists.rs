@@ -3,7 +3,6 @@
 use super::TackPolicy;
 use super::blocks::MAX_BLOCKS;
 use super::report_order::Wanted;
-use super::report_size::ReportSize;
 use super::schedule::BASE_GAPS;
 use crate::ack::kind::LossReporting;
 use crate::ack::policy::{AckReason, ReportContext};

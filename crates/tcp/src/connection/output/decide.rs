@@ -102,12 +102,13 @@ impl Connection {
     /// message that ends sooner is a probe itself, when nothing else is in flight and as long a
     /// segment has come through before.
     ///
-    /// Deviation: RFC 4821 §7.4 wants a window with room for the probe. One that opens by a segment
-    /// at a time never has that: the probe exceeds it by what it is longer than a segment.
+    /// Deviation: RFC 4821 §7.4 wants a window with room for the probe. A window that opens one
+    /// segment at a time never has it. So the probe needs room for a segment only, and exceeds the
+    /// window by the rest of its length.
     fn decide_size_probe(&mut self, now: Instant) -> Option<Plan> {
         let size = self.mtu.probe_due(now)?;
-        // What it shows is the length of the packet: a stamp that it does not carry is no part of
-        // that.
+        // A probe shows that a packet of its length comes through. Without a stamp the packet is
+        // shorter.
         let options = self.data_options_len() - self.numbering.room() + self.numbering.len();
         let longest = u64::from(size) - options;
         let (in_flight, usual) = (self.bytes_in_flight(), self.max_payload());
