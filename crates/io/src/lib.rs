@@ -12,14 +12,14 @@ mod clock;
 #[cfg(target_os = "linux")]
 mod distance;
 #[cfg(target_os = "linux")]
-pub mod low_water;
-#[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
 pub mod private;
 pub mod realtime;
+#[cfg(target_os = "linux")]
+pub mod socket_options;
 mod timer;
 #[cfg(target_os = "linux")]
 pub mod transparent;

@@ -31,6 +31,8 @@ pub struct Depth {
     /// The parts of a figure in real time that are run; all where there are none. Claims are about
     /// whatever was measured.
     pub only: Vec<Only>,
+    /// Of the figure in real time only paths with this in their name are run.
+    pub path: Option<String>,
 }
 
 /// A part of the figure in real time: what some of its claims need, or a link. Parts of the same
@@ -105,6 +107,7 @@ impl Depth {
             seeds: None,
             recorded: None,
             only: Vec::new(),
+            path: None,
         }
     }
 
@@ -115,6 +118,7 @@ impl Depth {
             seeds: None,
             recorded: None,
             only: Vec::new(),
+            path: None,
         }
     }
 
@@ -141,6 +145,9 @@ impl Depth {
         if !self.only.is_empty() {
             let names: Vec<_> = self.only.iter().map(|part| part.name()).collect();
             options += &format!(" --only {}", names.join(","));
+        }
+        if let Some(path) = &self.path {
+            options += &format!(" --path '{path}'");
         }
         options
     }

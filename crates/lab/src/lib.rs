@@ -38,7 +38,7 @@ pub use claim::{Claim, Verdict};
 pub use entry::Entry;
 pub use export::{ExportError, Format, export};
 pub use figure::{Depth, Extent, Figure, Only, Outcome, Paper, Plot, Table};
-pub use figures::{FIGURES, REAL_TIME};
+pub use figures::{FIGURES, REAL_TIME, real_time_paths};
 pub use measure::{Measure, Receiver, Stack, Taking, Tuning, Values};
 pub use page::page;
 pub use point::{CODE_VERSION, Cell, Point};

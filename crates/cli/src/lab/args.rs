@@ -51,6 +51,9 @@ pub(crate) struct LabRunArgs {
     /// reads, quic), links (g, n, ac, wired, pantheon), separated by commas
     #[arg(long, value_name = "PART", value_parser = part, value_delimiter = ',')]
     pub(crate) only: Vec<Only>,
+    /// Of figure kernel, measure only paths with TEXT in their name, of all that it has
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) path: Option<String>,
     #[command(flatten)]
     pub(crate) lines: LineArgs,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use tack_lab::{
     Depth, Entry, Extent, FIGURES, Figure, Format, Point, REAL_TIME, Recorded, Store, StoreError,
-    Verdict, Width,
+    Verdict, Width, real_time_paths,
 };
 
 use crate::dask;
@@ -88,11 +88,22 @@ impl Wanted {
             seeds: args.store.seeds,
             recorded: recorded(&args.store)?,
             only: args.only.clone(),
+            path: args.path.clone(),
         };
-        if !depth.only.is_empty() && !figures.iter().any(Figure::is_real_time) {
+        let is_part = !depth.only.is_empty() || depth.path.is_some();
+        if is_part && !figures.iter().any(Figure::is_real_time) {
             return Err(Failure::usage(
-                "--only applies to figure kernel, which was not requested",
+                "--only and --path apply to figure kernel, which was not requested",
             ));
+        }
+        let mut in_real_time = figures.iter().filter(|figure| figure.is_real_time());
+        if let Some(path) = &depth.path
+            && in_real_time.any(|figure| figure.plan(&depth).is_empty())
+        {
+            return Err(Failure::usage(format!(
+                "--path {path:?}: no run of figure kernel that --only leaves is over a path with that in its name; paths are {}",
+                real_time_paths().collect::<Vec<_>>().join("; ")
+            )));
         }
         let points: Vec<_> = figures
             .iter()
@@ -267,6 +278,7 @@ fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
         seeds: args.seeds,
         recorded: recorded.clone(),
         only: Vec::new(),
+        path: None,
     });
     let entries = FIGURES
         .iter()

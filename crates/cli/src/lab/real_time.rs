@@ -14,7 +14,7 @@ use tack_lab::{Point, Stack, Store, Values};
 
 use crate::exit::Failure;
 use counters::{Counters, Reading};
-use outcome::Outcome;
+use outcome::{Outcome, span};
 use plan::{Plan, Trouble};
 use programs::Pair;
 
@@ -124,7 +124,8 @@ fn once(point: &Point, folder: &Path) -> Result<Values, Trouble> {
         return Err(Trouble::Failed("the emulation has no station".into()));
     };
     let handle = |host: &Host| host.namespace.try_clone().map_err(|error| failed(&error));
-    let watching = counters::watch(handle(server)?, handle(station)?, samples);
+    let is_bbr = plan.stack.receiver().is_some() && plan.congestion == "bbr";
+    let watching = counters::watch(handle(server)?, handle(station)?, is_bbr, samples);
     let before = Processors::now();
     let outcome = Pair { server, station }.download(&plan, &program)?;
     let idle = Processors::now().idle_since(before);
@@ -197,6 +198,12 @@ fn values(
         return Err(Trouble::no("sample of the run"));
     };
     let counters = later.counters.since(&earlier.counters);
+    let of_kernel = readings.iter().filter(within);
+    let of_kernel = span(of_kernel.map(|reading| reading.bbr_min_rtt));
+    let [least, most] = match plan.stack {
+        Stack::Tack(_) => outcome.controller_min_rtt,
+        _ => of_kernel,
+    };
     let (earlier, later) = (earlier.sample, later.sample);
     let seconds = later.seconds - earlier.seconds;
     let data = (later.down.data - earlier.down.data) as f64;
@@ -224,7 +231,10 @@ fn values(
         ),
         ("sender.rtt_ms", outcome.rtt * 1e3),
         ("sender.min_rtt_ms", outcome.min_rtt * 1e3),
+        ("sender.controller_min_rtt_least_ms", least * 1e3),
+        ("sender.controller_min_rtt_most_ms", most * 1e3),
         ("sender.window_bps", outcome.window_rate),
+        ("sender.window_bytes", outcome.window),
         ("sender.blocked", outcome.blocked),
         ("acks_said", outcome.acks),
         ("air.data", air.data),
@@ -244,7 +254,7 @@ fn values(
         values.insert(format!("limited.{name}"), share);
     }
     match plan.stack {
-        Stack::Kernel(_) | Stack::KernelWithoutGso => {
+        Stack::Kernel(_) | Stack::KernelPaced(_) | Stack::KernelWithoutGso => {
             let Counters {
                 again,
                 out_of_order,

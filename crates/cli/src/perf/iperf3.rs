@@ -181,6 +181,10 @@ fn interval(request: &TestRequest, interval: &Interval) -> Value {
                 stream["rtt"] = (row.srtt_us.unwrap_or(0.0) as u64).into();
                 stream["rttvar"] = (row.rttvar_us.unwrap_or(0.0) as u64).into();
                 stream["pmtu"] = 0.into();
+                // Beyond what iperf3 has.
+                if let Some(floor) = row.cc_min_rtt_us {
+                    stream["cc_min_rtt"] = (floor as u64).into();
+                }
             }
             stream
         })

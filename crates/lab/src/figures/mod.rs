@@ -17,6 +17,11 @@ use crate::figure::Figure;
 /// measured when they are named.
 pub const REAL_TIME: &[Figure] = &[stacks::FIGURE];
 
+/// The names of the paths of the figure in real time.
+pub fn real_time_paths() -> impl Iterator<Item = &'static str> {
+    stacks::paths()
+}
+
 /// All other figures, paper by paper and in its order.
 pub const FIGURES: &[Figure] = &[
     tack::fig1_wlan_preview::FIGURE,

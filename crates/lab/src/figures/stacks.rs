@@ -32,6 +32,11 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
+/// The names of its paths.
+pub(in crate::figures) fn paths() -> impl Iterator<Item = &'static str> {
+    ways::all().map(|route| route.name)
+}
+
 fn plan(depth: &Depth) -> Vec<Point> {
     let mut points = Vec::new();
     // What is compared runs one after the other.

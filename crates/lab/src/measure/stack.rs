@@ -6,6 +6,8 @@
 pub enum Stack {
     /// The kernel's TCP, with a receiving host like this.
     Kernel(Receiver),
+    /// The same, with a sender that is paced also where the controller does not ask for it.
+    KernelPaced(Receiver),
     /// The kernel's TCP without generic segmentation offload at the sender (GSO), and paced also
     /// where the controller does not ask for it: it hands segments to the device one by one, at its
     /// pacing rate. Receives as [`Receiver::Offloaded`].
@@ -74,11 +76,13 @@ pub enum Tuning {
 }
 
 impl Stack {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Kernel(Receiver::Offloaded),
         Self::Kernel(Receiver::OffloadedSeldomRead),
         Self::Kernel(Receiver::Plain),
         Self::Kernel(Receiver::SeldomRead),
+        Self::KernelPaced(Receiver::Offloaded),
+        Self::KernelPaced(Receiver::SeldomRead),
         Self::KernelWithoutGso,
         Self::Quinn(Tuning::Wide),
         Self::Quinn(Tuning::AckFrequency),
@@ -91,10 +95,15 @@ impl Stack {
     /// The receiving host and program, where the kernel's TCP receives.
     pub const fn receiver(self) -> Option<Receiver> {
         match self {
-            Self::Kernel(receiver) => Some(receiver),
+            Self::Kernel(receiver) | Self::KernelPaced(receiver) => Some(receiver),
             Self::KernelWithoutGso => Some(Receiver::Offloaded),
             Self::Quinn(_) | Self::Tack(_) => None,
         }
+    }
+
+    /// Whether the kernel's TCP sends, and is paced whatever its congestion control.
+    pub const fn is_always_paced(self) -> bool {
+        matches!(self, Self::KernelPaced(_) | Self::KernelWithoutGso)
     }
 
     pub(crate) const fn name(self) -> &'static str {
@@ -104,6 +113,14 @@ impl Stack {
             Self::Kernel(Receiver::Plain) => "real-time kernel without receive offload",
             Self::Kernel(Receiver::SeldomRead) => {
                 "real-time kernel without receive offload, seldom read"
+            }
+            Self::KernelPaced(Receiver::Offloaded) => "real-time kernel, paced",
+            Self::KernelPaced(Receiver::OffloadedSeldomRead) => {
+                "real-time kernel, paced, seldom read"
+            }
+            Self::KernelPaced(Receiver::Plain) => "real-time kernel without receive offload, paced",
+            Self::KernelPaced(Receiver::SeldomRead) => {
+                "real-time kernel without receive offload, paced, seldom read"
             }
             Self::KernelWithoutGso => "real-time kernel without segmentation offload, paced",
             Self::Quinn(Tuning::Wide) => "real-time quinn",

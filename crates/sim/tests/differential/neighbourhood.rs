@@ -70,6 +70,27 @@ pub(crate) fn coincidence(
     })
 }
 
+/// With [`runs::FURTHER`] other seeds together the difference must be gone, in means and in medians:
+/// a median does not show that a third of the runs fail, and a mean may be that of one.
+pub(crate) fn other_seeds(path: &Path, comparison: Comparison, flag: Flag) -> Option<String> {
+    let runs = comparison
+        .variants()
+        .map(|variant| runs::further(path, &variant));
+    for join in [Figures::on_average, Figures::together] {
+        let [tack, plain] = runs.each_ref().map(|runs| join(runs));
+        let is_there = |flag| shows(flag, path, &tack, &plain);
+        if is_there(flag) || flag == Flag::Hang && is_there(Flag::Slow) {
+            return None;
+        }
+    }
+    let [tested, compared] = comparison.names();
+    let [tack, plain] = runs.map(|runs| told(path, flag, &Figures::on_average(&runs)));
+    Some(format!(
+        "chance: with {} further seeds {tested} has {tack} and {compared} {plain}",
+        runs::FURTHER
+    ))
+}
+
 /// The keys of neighbour `nth`.
 fn neighbour(path: &Path, nth: u64) -> Vec<String> {
     // Multiples modulo a prime (17): each quantity runs through its sixteen values in its own

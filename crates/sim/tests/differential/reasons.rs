@@ -14,7 +14,7 @@ use crate::measure::{Comparison, PLAIN, Variant};
 use crate::middlebox::useless_options;
 use crate::moments::moment_of_blackout;
 use crate::neighbour::rarer_than_the_neighbour;
-use crate::neighbourhood::coincidence;
+use crate::neighbourhood::{coincidence, other_seeds};
 use crate::packets::{room_for_options, unfound_mtu};
 use crate::paths::{Path, Work};
 use crate::runs;
@@ -55,7 +55,7 @@ pub(crate) fn reason(
         return ecn_reasons::of_feedback(path, flag, tack, plain);
     }
     if comparison == Comparison::Itself {
-        return coincidence(path, comparison, flag, tack);
+        return by_chance(path, comparison, flag, tack);
     }
     let found = match flag {
         Flag::Retx => window(path, flag)
@@ -98,7 +98,12 @@ pub(crate) fn reason(
             .or_else(|| room_for_options(path, flag, tack, plain)),
         _ => return None,
     };
-    found.or_else(|| coincidence(path, comparison, flag, tack))
+    found.or_else(|| by_chance(path, comparison, flag, tack))
+}
+
+/// Chance in the choice of the path, or of its seeds.
+fn by_chance(path: &Path, comparison: Comparison, flag: Flag, tack: &Figures) -> Option<String> {
+    coincidence(path, comparison, flag, tack).or_else(|| other_seeds(path, comparison, flag))
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and

@@ -11,6 +11,10 @@ pub(crate) const FIRST: u64 = 5;
 /// chance in them some differ five times.
 pub(crate) const FRESH: u64 = 16;
 
+/// Seeds beyond all of these, for a difference that has no other reason. Of thousands of paths with
+/// chance in them some differ with all seeds before.
+pub(crate) const FURTHER: u64 = 48;
+
 /// Seed number `nth` of a path: the first is the one that the scenario names.
 pub(crate) fn seed(path: &Path, nth: u64) -> u64 {
     path.number + 1_000_000 * nth
@@ -22,6 +26,14 @@ pub(crate) fn fresh(path: &Path, variant: &Variant) -> Figures {
         .map(|nth| Figures::measure(path, variant, seed(path, nth)))
         .collect();
     Figures::together(&runs)
+}
+
+/// The further seeds, one by one.
+pub(crate) fn further(path: &Path, variant: &Variant) -> Vec<Figures> {
+    let first = FIRST + FRESH;
+    (first..first + FURTHER)
+        .map(|nth| Figures::measure(path, variant, seed(path, nth)))
+        .collect()
 }
 
 /// The fresh seeds, each with another delay, from nine to eleven tenths of the path's, and, where

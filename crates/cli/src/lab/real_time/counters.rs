@@ -1,6 +1,7 @@
-//! What the kernel of either host counts, beside the emulator's samples.
+//! What the kernel of either host counts, and what its BBR holds, beside the emulator's samples.
 
 use std::io;
+use std::process::Command;
 use std::thread::JoinHandle;
 
 use tack_emulator::Sample;
@@ -103,12 +104,42 @@ fn value(text: &str, table: &str, name: &str) -> f64 {
 pub(super) struct Reading {
     pub(super) sample: Sample,
     pub(super) counters: Counters,
+    /// RTTmin of the sending kernel's BBR, seconds; not a number where it was not asked for.
+    pub(super) bbr_min_rtt: f64,
 }
 
-/// Reads the counters of both hosts at each sample, until the samples end.
+/// How many samples pass from one question for BBR's RTTmin to the next: asking takes a program
+/// (`ss`).
+const BBR_EVERY: usize = 10;
+
+/// RTTmin of BBR, seconds, of that connection of this thread's namespace which sent most.
+fn bbr_min_rtt() -> f64 {
+    let output = Command::new("ss").args(["-tinHO"]).output();
+    output.map_or(f64::NAN, |output| {
+        bbr_min_rtt_in(&String::from_utf8_lossy(&output.stdout))
+    })
+}
+
+/// The same in what `ss -tinHO` prints: a line for each connection.
+fn bbr_min_rtt_in(text: &str) -> f64 {
+    let number = |line: &str, name: &str| -> Option<f64> {
+        let (_, rest) = line.split_once(name)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        rest[..end.unwrap_or(rest.len())].parse().ok()
+    };
+    let connections = text
+        .lines()
+        .filter_map(|line| Some((number(line, " bytes_sent:")?, number(line, ",mrtt:")?)));
+    let most = connections.max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map_or(f64::NAN, |(_, millis)| millis / 1e3)
+}
+
+/// Reads the counters of both hosts at each sample, until the samples end; `is_bbr` also the RTTmin
+/// of the sender, now and then.
 pub(super) fn watch(
     sender: Namespace,
     receiver: Namespace,
+    is_bbr: bool,
     mut samples: mpsc::Receiver<Sample>,
 ) -> JoinHandle<Vec<Reading>> {
     std::thread::spawn(move || {
@@ -117,7 +148,16 @@ pub(super) fn watch(
         let mut readings = Vec::new();
         while let Some(sample) = samples.blocking_recv() {
             let counters = Counters::or_unknown(Counters::of(&sender, &receiver));
-            readings.push(Reading { sample, counters });
+            let is_asked = is_bbr && readings.len() % BBR_EVERY == 0;
+            let bbr_min_rtt = match is_asked && sender.enter().is_ok() {
+                true => bbr_min_rtt(),
+                false => f64::NAN,
+            };
+            readings.push(Reading {
+                sample,
+                counters,
+                bbr_min_rtt,
+            });
         }
         readings
     })
@@ -139,6 +179,17 @@ IpExt: 4
         assert_eq!(value(text, "IpExt:", "InNoRoutes"), 4.0);
         assert!(value(text, "TcpExt:", "InNoRoutes").is_nan());
         assert!(value(text, "Udp:", "InDatagrams").is_nan());
+    }
+
+    #[test]
+    fn the_round_trip_of_the_largest_connection_is_read() {
+        let text = "\
+ESTAB 0 0 10.0.0.1:5 10.0.0.2:6\t bbr wscale:7,7 rto:201 bytes_sent:90 bytes_acked:90 bbr:(bw:1bps,mrtt:9.5,pacing_gain:2)
+ESTAB 0 0 10.0.0.1:7 10.0.0.2:6\t bbr rto:201 bytes_sent:1000 bytes_acked:900 bbr:(bw:1bps,mrtt:25.125,pacing_gain:2)
+ESTAB 0 0 10.0.0.1:8 10.0.0.2:6\t cubic rto:201 bytes_sent:2000 bytes_acked:900
+";
+        assert_eq!(bbr_min_rtt_in(text), 0.025125);
+        assert!(bbr_min_rtt_in("").is_nan());
     }
 
     /// Zeros would say that nothing was sent again, and that nothing was out of order.

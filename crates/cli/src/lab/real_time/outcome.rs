@@ -13,8 +13,13 @@ pub(super) struct Outcome {
     pub(super) rtt: f64,
     /// Least round-trip time of the connection, seconds; of this program only.
     pub(super) min_rtt: f64,
+    /// Least and most of the congestion controller's own floor of it, seconds; of BBR only, and of
+    /// this program only.
+    pub(super) controller_min_rtt: [f64; 2],
     /// Mean of what its congestion window permits: window over round-trip time, bits a second.
     pub(super) window_rate: f64,
+    /// The median of its congestion window, bytes: what it is apart from BBR's pauses.
+    pub(super) window: f64,
     /// Packets that it sent again, or declared lost.
     pub(super) lost: f64,
     /// Acknowledgements that left at once because segments were missing or came late; of this
@@ -41,7 +46,9 @@ impl Outcome {
             goodput,
             rtt: f64::NAN,
             min_rtt: f64::NAN,
+            controller_min_rtt: [f64::NAN; 2],
             window_rate: f64::NAN,
+            window: f64::NAN,
             lost: f64::NAN,
             disordered: f64::NAN,
             acks: f64::NAN,
@@ -73,12 +80,16 @@ impl Outcome {
         let rates = rows
             .iter()
             .map(|row| of(row, "snd_cwnd") * 8.0 / (of(row, "rtt") / 1e6));
+        let windows = rows.iter().map(|row| of(row, "snd_cwnd"));
+        let floors = rows.iter().map(|row| of(row, "cc_min_rtt") / 1e6);
         let said = |name: &str| number(&format!("/tack/summary/up/{name}")).unwrap_or(f64::NAN);
         Ok(Self {
             goodput,
             rtt: mean(rtts),
             min_rtt: said("min_rtt_us") / 1e6,
+            controller_min_rtt: span(floors),
             window_rate: mean(rates),
+            window: median(windows),
             lost: rows.iter().map(|row| of(row, "retransmits")).sum(),
             disordered: said("acks_by_kind/iack_loss"),
             acks: said("acks_sent"),
@@ -131,6 +142,19 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
+/// The least and the most of those that are numbers.
+pub(super) fn span(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::NAN; 2], |[least, most], value| {
+        [least.min(value), most.max(value)]
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// The numbers of a line that begins with `name`.
 fn numbers(line: &str, name: &str) -> Vec<f64> {
     line.strip_prefix(name)
@@ -162,6 +186,13 @@ mod tests {
             "100 and 200 Mbit/s"
         );
         assert!(outcome.disordered.is_nan() && outcome.limited[0].1.is_nan());
+        assert_eq!(outcome.window, 3e6, "the larger one of two");
+        assert!(
+            outcome
+                .controller_min_rtt
+                .iter()
+                .all(|floor| floor.is_nan())
+        );
         let refused = r#"{"error":"unable to connect"}"#;
         let Err(Trouble::Failed(why)) = Outcome::of_iperf3(refused) else {
             panic!("expected an error, got a result");
@@ -173,6 +204,12 @@ mod tests {
     #[test]
     fn what_this_program_says_besides_is_read() {
         let text = r#"{
+            "intervals": [
+                {"streams": [{"cc_min_rtt": 1000, "omitted": true}]},
+                {"streams": [{"cc_min_rtt": 25000, "omitted": false}]},
+                {"streams": [{"omitted": false}]},
+                {"streams": [{"cc_min_rtt": 22000, "omitted": false}]}
+            ],
             "end": {"sum_received": {"bits_per_second": 1e6}},
             "tack": {"summary": {"up": {
                 "acks_sent": 40, "acks_by_kind": {"iack_loss": 5}, "limited": {"cwnd": 0.75, "pacing": 0.25}
@@ -180,6 +217,7 @@ mod tests {
         }"#;
         let outcome = Outcome::of_iperf3(text).unwrap();
         assert_eq!((outcome.acks, outcome.disordered), (40.0, 5.0));
+        assert_eq!(outcome.controller_min_rtt, [0.022, 0.025]);
         assert_eq!(outcome.limited[0], ("cwnd", 0.75));
         assert_eq!(outcome.limited[2], ("pacing", 0.25));
         assert!(outcome.batches.is_nan());

@@ -64,7 +64,7 @@ impl Plan {
     /// The program that moves the bytes.
     pub(super) fn program(&self) -> Result<PathBuf, Trouble> {
         match self.stack {
-            Stack::Kernel(_) | Stack::KernelWithoutGso => {
+            Stack::Kernel(_) | Stack::KernelPaced(_) | Stack::KernelWithoutGso => {
                 self.check_congestion_control()?;
                 if !self.stack.receiver().is_some_and(Receiver::reads_seldom) {
                     let found = Command::new("iperf3").arg("-v").output();

@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// The most that buffers of TCP hold: several times what any of the paths does.
 const BUFFER: &str = "67108864";
 
+/// A limit of the pacing rate that no path reaches, bytes a second.
+pub(super) const UNREACHED: u64 = 12_500_000_000;
+
 /// What a buffer of TCP begins with, unless its program reads seldom.
 const FIRST_BUFFER: &str = "131072";
 
@@ -136,10 +139,12 @@ impl Pair<'_> {
             let _older = set("tcp_backlog_ack_defer", "0");
         }
         match plan.stack {
-            Stack::Kernel(receiver) if receiver.reads_seldom() => {
+            Stack::Kernel(receiver) | Stack::KernelPaced(receiver) if receiver.reads_seldom() => {
                 seldom::download(self.server, self.station, plan).map(Outcome::of)
             }
-            Stack::Kernel(_) | Stack::KernelWithoutGso => self.iperf3(plan, program),
+            Stack::Kernel(_) | Stack::KernelPaced(_) | Stack::KernelWithoutGso => {
+                self.iperf3(plan, program)
+            }
             Stack::Quinn(tuning) => self.quinn(plan, program, tuning),
             Stack::Tack(taking) => self.tack(plan, program, taking),
         }
@@ -157,9 +162,9 @@ impl Pair<'_> {
             .args(["-C", &plan.congestion])
             .args(["-t", &plan.length.as_secs_f64().ceil().to_string()])
             .args(["-O", &plan.omit.as_secs_f64().ceil().to_string()]);
-        if plan.stack == Stack::KernelWithoutGso {
+        if plan.stack.is_always_paced() {
             // A limit that is never reached turns the kernel's pacing on (SO_MAX_PACING_RATE).
-            sender.args(["--fq-rate", "100G"]);
+            sender.args(["--fq-rate", &(8 * UNREACHED).to_string()]);
         }
         let sender = start(&self.server.namespace, &mut sender)?;
         Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)

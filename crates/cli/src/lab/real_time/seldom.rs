@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use tack_emulator::Host;
 use tack_io::namespace::Namespace;
+use tack_io::socket_options;
 
 use super::plan::{Plan, Trouble};
+use super::programs::UNREACHED;
 
 /// Time between two reads.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -42,6 +44,9 @@ pub(super) fn download(server: &Host, station: &Host, plan: &Plan) -> Result<f64
         let connection = within(scope, &server.namespace, move || {
             let connection = TcpStream::connect_timeout(&address, PATIENCE)?;
             rustix::net::sockopt::set_tcp_congestion(&connection, &plan.congestion)?;
+            if plan.stack.is_always_paced() {
+                socket_options::set_max_pacing_rate(&connection, UNREACHED)?;
+            }
             Ok(connection)
         })?;
         let sender = scope.spawn(|| send(connection, plan.omit + plan.length));
@@ -84,7 +89,7 @@ fn send(mut connection: TcpStream, time: Duration) {
 fn receive(mut connection: TcpStream, plan: &Plan) -> std::io::Result<f64> {
     // A read that waited would wait for that much.
     connection.set_nonblocking(true)?;
-    tack_io::low_water::set(&connection, LOW_WATER)?;
+    socket_options::set_low_water_mark(&connection, LOW_WATER)?;
     let mut buffer = vec![0; READ];
     let start = Instant::now();
     let (mut bytes, mut counted, mut last) = (0_u64, start, start);

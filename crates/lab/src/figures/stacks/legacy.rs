@@ -8,9 +8,10 @@ use super::measured::{
     acks_by_rule_of_linux, acks_of_batches, acks_of_handled, either, goodput, value,
 };
 use super::ways::{
-    BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_NO_GSO, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
-    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PLAIN, KERNEL_CUBIC_SELDOM,
-    OURS_BBR, OURS_CUBIC, Route, routes,
+    BATCHES_BBR, BATCHES_CUBIC, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_NO_GSO, KERNEL_BBR_PLAIN,
+    KERNEL_BBR_READ, KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PACED,
+    KERNEL_CUBIC_PLAIN, KERNEL_CUBIC_PLAIN_PACED, KERNEL_CUBIC_SELDOM, OURS_BBR, OURS_CUBIC, Route,
+    routes,
 };
 use crate::claim::Claim;
 
@@ -26,6 +27,9 @@ pub(super) struct Pair {
     seldom: usize,
     /// The kernel as it is, but without GSO at its sender.
     pub(super) without_gso: usize,
+    /// The kernels of `single` and `joined`, paced, where their congestion control does not ask for
+    /// pacing.
+    paced: Option<[usize; 2]>,
 }
 
 pub(super) const PAIRS: [Pair; 2] = [
@@ -35,6 +39,7 @@ pub(super) const PAIRS: [Pair; 2] = [
         joined: [BATCHES_BBR, KERNEL_BBR],
         seldom: KERNEL_BBR_SELDOM,
         without_gso: KERNEL_BBR_NO_GSO,
+        paced: None,
     },
     Pair {
         name: "CUBIC",
@@ -42,6 +47,7 @@ pub(super) const PAIRS: [Pair; 2] = [
         joined: [BATCHES_CUBIC, KERNEL_CUBIC],
         seldom: KERNEL_CUBIC_SELDOM,
         without_gso: KERNEL_CUBIC_NO_GSO,
+        paced: Some([KERNEL_CUBIC_PLAIN_PACED, KERNEL_CUBIC_PACED]),
     },
 ];
 
@@ -87,21 +93,31 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         for route in routes(measured.depth) {
             let mut state =
                 |ways: &[usize], claim| claims.push(measured.state(&[route], ways, claim));
-            let plain = "without GRO and SACK compression";
-            state(
-                &pair.single,
-                same_goodput(measured, pair, pair.single, plain, route),
-            );
+            let modes = [
+                (pair.single, "without GRO and SACK compression"),
+                (pair.joined, "as it is"),
+            ];
+            for (index, (ways, what)) in modes.into_iter().enumerate() {
+                let mut claim = same_goodput(measured, pair, ways, what, route);
+                let paced = pair.paced.map(|paced| paced[index]);
+                if let Some(paced) = paced.filter(|way| route.has(*way)) {
+                    claim = not_paced(measured, route, ways, paced, claim);
+                    let ways = [ways[0], paced];
+                    let what = format!("{what}, paced");
+                    state(&ways, same_goodput(measured, pair, ways, &what, route));
+                }
+                state(&ways, claim);
+            }
             state(&pair.single, same_acks(measured, pair, route));
-            state(
-                &pair.joined,
-                same_goodput(measured, pair, pair.joined, "as it is", route),
-            );
             let [ours, linux] = pair.joined;
             if route.is_wireless && route.has(pair.without_gso) {
                 let ways = [ours, pair.without_gso];
                 let paced = same_goodput(measured, pair, ways, "without GSO, paced", route);
                 state(&ways, paced);
+            }
+            if pair.joined == [BATCHES_BBR, KERNEL_BBR] && route.has(FEWER_ACKS_BBR) {
+                let ways = [FEWER_ACKS_BBR, KERNEL_BBR];
+                state(&ways, fewer_acks(measured, route, ways));
             }
             let all = [ours, linux, pair.seldom];
             state(&all, acks_in_batches(measured, pair, route));
@@ -175,6 +191,55 @@ pub(super) fn same_goodput(
             measured.get(route, ways[1], value::RTT),
         ),
         measured.judged(&[route], &ways, is_channel),
+    )
+}
+
+/// Excuses a difference to a kernel whose congestion control does not ask for pacing by the same
+/// kernel that is paced, where that has more goodput: to it there is no difference.
+fn not_paced(
+    measured: &Measured<'_>,
+    route: Route,
+    ways: [usize; 2],
+    paced: usize,
+    claim: Claim,
+) -> Claim {
+    let [ours, kernel] = ways;
+    let left = measured.change(route, [ours, paced], goodput);
+    let gained = measured.change(route, [paced, kernel], goodput);
+    if gained.mean < GOODPUT {
+        return claim;
+    }
+    let reason = left
+        .is_within(-GOODPUT..=GOODPUT)
+        .and(gained.is_at_least(GOODPUT));
+    claim.or(
+        format!(
+            "The kernel's CUBIC is not paced, and this stack's is. Paced the kernel has {gained} % more goodput ({} Mbit/s), and this stack {left} % \
+                of that.",
+            measured.mbps(route, paced)
+        ),
+        measured.judged(&[route], &[ours, kernel, paced], reason),
+    )
+}
+
+/// This stack's BBR with as few acknowledgements as a receiver with GRO sends, at most, has the
+/// goodput of the kernel's: what is different otherwise, acknowledgements make.
+fn fewer_acks(measured: &Measured<'_>, route: Route, ways: [usize; 2]) -> Claim {
+    let change = measured.change(route, ways, goodput);
+    let [ours, kernel] = ways.map(|way| measured.get(route, way, value::ACKS));
+    let finding = change.is_within(-GOODPUT..=GOODPUT);
+    Claim::new(
+        format!(
+            "{}, BBR with an acknowledgement for 32 packets, in batches: the goodput of this stack is within {GOODPUT} % of the kernel's as it is",
+            route.name
+        ),
+        "–",
+        format!(
+            "{change} % ({} against {} Mbit/s), with {ours} against {kernel} acknowledgements for each packet",
+            measured.mbps(route, ways[0]),
+            measured.mbps(route, ways[1])
+        ),
+        measured.judged(&[route], &ways, finding),
     )
 }
 

@@ -38,9 +38,15 @@ pub(super) mod value {
     pub(in super::super) const BACK: &str = "back.bytes_per_s";
     pub(in super::super) const BACK_SIZE: &str = "back.bytes_per_packet";
     /// The sender's smoothed round-trip time, milliseconds; its congestion window over that, bits a
-    /// second; what it sent again, as a share of what it sent; how often flow control stopped it.
+    /// second.
     pub(in super::super) const RTT: &str = "sender.rtt_ms";
     pub(in super::super) const WINDOW_RATE: &str = "sender.window_bps";
+    /// The median of its congestion window, bytes; RTTmin as its BBR had it, milliseconds, the least
+    /// and the most in the time.
+    pub(in super::super) const WINDOW: &str = "sender.window_bytes";
+    pub(in super::super) const BBR_RTT_LEAST: &str = "sender.controller_min_rtt_least_ms";
+    pub(in super::super) const BBR_RTT_MOST: &str = "sender.controller_min_rtt_most_ms";
+    /// What the sender sent again, as a share of what it sent; how often flow control stopped it.
     pub(in super::super) const LOST: &str = "sender.lost_share";
     pub(in super::super) const BLOCKED: &str = "sender.blocked";
     /// Shares of the time on the air.
@@ -156,11 +162,8 @@ impl Measured<'_> {
     /// result at all, so that nothing measured refutes every claim.
     pub(super) fn state(&self, routes: &[Route], ways: &[usize], claim: Claim) -> Stated {
         let each = |route: &Route| ways.iter().all(|way| self.has(*route, *way));
-        let nothing = || {
-            let all = ways::routes(self.depth);
-            !all.into_iter()
-                .any(|route| route.ways().any(|way| self.was_tried(route, way)))
-        };
+        let nothing =
+            || !ways::all().any(|route| route.ways().any(|way| self.was_tried(route, way)));
         Stated {
             is_made: routes.iter().all(each) || nothing(),
             claim,
@@ -195,6 +198,11 @@ pub(super) fn acks(values: &Values) -> f64 {
 pub(super) fn segments_of_window(values: &Values) -> f64 {
     let bytes = values.get(value::WINDOW_RATE) / 8.0 * values.get(value::RTT) / 1e3;
     bytes / values.get(value::PAYLOAD)
+}
+
+/// The same as it is apart from BBR's pauses.
+pub(super) fn median_window(values: &Values) -> f64 {
+    values.get(value::WINDOW) / values.get(value::PAYLOAD)
 }
 
 /// Acknowledgements for each data packet that arrived of a receiver that acknowledges every second

@@ -8,7 +8,7 @@ use tack_stats::{Estimate, Finding};
 use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, RULE, SINGLE, same_goodput};
 use super::measured::{
     Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, either, goodput,
-    segments_of_window, value,
+    median_window, segments_of_window, value,
 };
 use super::ways::{
     KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, Why,
@@ -17,11 +17,7 @@ use super::ways::{
 use crate::claim::Claim;
 use crate::measure::Values;
 
-/// RTTmin as BBR has it where acknowledgements come each 200 ms, seconds: that of the path, and the
-/// largest of either stack (by hand; docs/validation/lab.md). It is how long the last segment waits
-/// before acknowledgements come.
-const RTT_MIN: [f64; 2] = [0.021, 0.030];
-/// Time between acknowledgements there, seconds.
+/// Time between acknowledgements where they are delivered each 200 ms, seconds.
 const BETWEEN: f64 = 0.2;
 
 /// With fewer paths nothing is claimed about them together.
@@ -149,41 +145,74 @@ pub(super) fn is_kept(window: u32, rtt_min: f64) -> bool {
     (wanted / 2.0).ceil() * 2.0 == f64::from(window)
 }
 
-/// The smallest and the largest of the windows that BBR keeps.
-pub(super) fn kept_windows() -> RangeInclusive<f64> {
+/// The smallest and the largest of the windows that BBR keeps where RTTmin is within these, seconds.
+pub(super) fn kept_windows([least, most]: [f64; 2]) -> RangeInclusive<f64> {
     let kept = |rtt_min| {
         let all = (2..200).step_by(2);
         all.filter(move |window| is_kept(*window, rtt_min))
     };
-    let [least, most] = RTT_MIN;
-    let least = kept(least).next().unwrap_or_default();
-    let most = kept(most).next_back().unwrap_or_default();
-    f64::from(least)..=f64::from(most)
+    let smallest = kept(least).next().map_or(f64::NAN, f64::from);
+    let largest = kept(most).next_back().map_or(f64::NAN, f64::from);
+    smallest..=largest
+}
+
+/// The same of a run, from the RTTmin that BBR had in it.
+fn kept_in(values: &Values) -> RangeInclusive<f64> {
+    let bounds = [value::BBR_RTT_LEAST, value::BBR_RTT_MOST];
+    kept_windows(bounds.map(|name| values.get(name) / 1e3))
+}
+
+/// By how many segments the window of a run is below or above all those that BBR keeps at the
+/// RTTmin of that run.
+fn outside_kept(values: &Values) -> f64 {
+    /// Rounding of what programs say of a window, segments.
+    const ROUNDED: f64 = 0.5;
+    let (window, kept) = (median_window(values), kept_in(values));
+    let beyond = [kept.start() - window, window - kept.end()];
+    if beyond.iter().any(|beyond| beyond.is_nan()) {
+        return f64::NAN;
+    }
+    (beyond[0].max(beyond[1]) - ROUNDED).max(0.0)
 }
 
 /// Excuses a difference that BBR's window makes: each of its segments delivers as much on both
-/// sides, and both windows are among those that BBR keeps. The window limits the rate that it is
-/// made of, and is rounded, so there are several: which one it stays at depends on RTTmin and on
-/// where it came from.
+/// sides, and the window of each run is among those that BBR keeps at the RTTmin of that run. The
+/// window limits the rate that it is made of, and is rounded, so there are several: which one it
+/// stays at depends on RTTmin and on where it came from.
 fn window(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> Claim {
     let ways = pair.joined;
     let of_segment = |values: &Values| goodput(values) / segments_of_window(values);
-    let window = ways.map(|way| measured.of(route, way, segments_of_window));
+    let of = |of: fn(&Values) -> f64| ways.map(|way| measured.of(route, way, of));
+    let window = of(median_window);
+    let from = of(|values| *kept_in(values).start());
+    let to = of(|values| *kept_in(values).end());
+    let rtt_min = [value::BBR_RTT_LEAST, value::BBR_RTT_MOST]
+        .map(|name| ways.map(|way| measured.get(route, way, name)));
     let each = ways.map(|way| measured.of(route, way, of_segment).times(1e-3));
     let apart = measured.change(route, ways, of_segment);
-    let kept = kept_windows();
-    let reason = Finding::all(window.map(|window| window.is_within(kept.clone())))
+    let outside = of(outside_kept);
+    let reason = Finding::all(outside.map(|outside| outside.is_at_most(0.0)))
         .and(apart.is_within(-GOODPUT..=GOODPUT));
     claim.or(
         format!(
-            "BBR's window makes the difference: {} against {} segments on the mean, of which each delivers {} against {} kbit/s ({apart} %). The \
-                window is a multiple of RTTmin and of the measured rate, which the window limits: BBR keeps each of several, from {} to {} segments.",
+            "BBR's window makes the difference: {} against {} segments (medians), of which each delivers {} against {} kbit/s ({apart} %). The \
+                window is a multiple of RTTmin and of the measured rate, which the window limits, and is rounded: BBR keeps each of several. Here RTTmin \
+                is {} to {} ms, and they have {} to {} segments; the kernel has {} to {} ms, and {} to {} segments. Outside of those of its own run a \
+                window is by {} and {} segments.",
             window[0],
             window[1],
             each[0],
             each[1],
-            kept.start(),
-            kept.end()
+            rtt_min[0][0],
+            rtt_min[1][0],
+            from[0],
+            to[0],
+            rtt_min[0][1],
+            rtt_min[1][1],
+            from[1],
+            to[1],
+            outside[0],
+            outside[1],
         ),
         measured.judged(&[route], &ways, reason),
     )

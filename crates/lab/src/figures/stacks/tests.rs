@@ -3,10 +3,10 @@
 use super::measured::value;
 use super::pantheon::{is_kept, kept_windows};
 use super::ways::{
-    AC, BATCHES_BBR, BATCHES_CUBIC, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
-    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_SELDOM, N, OURS_BBR,
-    OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, Route, TACK, TACK_CUBIC, WAYS,
-    cell, pantheon, routes, seeds, settled,
+    AC, BATCHES_BBR, BATCHES_CUBIC, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
+    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PACED, KERNEL_CUBIC_SELDOM,
+    N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, Route, TACK,
+    TACK_CUBIC, WAYS, cell, pantheon, routes, seeds, settled,
 };
 use super::{FIGURE, is_wanted, plan, reduce};
 use crate::Verdict;
@@ -176,7 +176,8 @@ fn a_claim_whose_runs_were_skipped_is_not_judged() {
 fn every_way_is_planned_on_every_path_and_some_on_one() {
     let depth = Depth::quick();
     let seeds = seeds(&depth).count();
-    assert_eq!(plan(&depth).len(), seeds * (4 * QUINN_DEFAULT + 3 + 2));
+    assert_eq!(plan(&depth).len(), seeds * (4 * QUINN_DEFAULT + 3 + 2 + 3));
+    assert_eq!(AC.ways().count(), QUINN_DEFAULT + 3);
     assert_eq!(N.ways().count(), QUINN_DEFAULT + 3 + 1);
 }
 
@@ -316,11 +317,12 @@ fn the_channel_explains_goodput_only_as_far_as_it_goes() {
             ];
             verdicts(&results(ours, &differs), &words)
         };
-        // The last path has no air.
-        let explained = ["deviation", "deviation", "deviation", "fail"];
+        // 802.11ac has the paced kernel too. The last path has no air.
+        let mut explained = ["deviation"; 5];
+        explained[4] = "fail";
         assert_eq!(with(0.45, 0.1), explained);
-        assert_eq!(with(0.5, 0.1), ["fail"; 4]);
-        assert_eq!(with(0.45, 0.15), ["fail"; 4], "the sender leaves it idle");
+        assert_eq!(with(0.5, 0.1), ["fail"; 5]);
+        assert_eq!(with(0.45, 0.15), ["fail"; 5], "the sender leaves it idle");
     }
 }
 
@@ -332,12 +334,60 @@ fn goodput_is_compared_with_either_kernel() {
     ] {
         let results = results(way, &[(value::GOODPUT, 120e6)]);
         let with = |kernel| {
-            let words = [": the goodput of this stack", ", BBR with", kernel];
+            let words = [
+                ": the goodput of this stack",
+                ", BBR with delayed:2",
+                kernel,
+            ];
             verdicts(&results, &words)
         };
         assert_eq!(with(slower), ["fail"; 4]);
         assert_eq!(with(equal), ["pass"; 4]);
     }
+}
+
+#[test]
+fn pacing_is_a_reason_where_the_paced_kernel_has_this_stacks_goodput() {
+    let words = [AC.name, "CUBIC with", "the kernel's as it is"];
+    let with = |kernel: f64, paced: f64| {
+        let ways: [(usize, &[_]); 2] = [
+            (KERNEL_CUBIC, &[(value::GOODPUT, kernel)]),
+            (KERNEL_CUBIC_PACED, &[(value::GOODPUT, paced)]),
+        ];
+        verdicts(&results_of(&ways), &words)
+    };
+    // Beside the paced kernel, and beside that which is not.
+    assert_eq!(with(100e6, 100e6), ["pass", "pass"]);
+    assert_eq!(with(80e6, 100e6), ["pass", "deviation"]);
+    assert_eq!(with(80e6, 120e6), ["fail", "fail"]);
+    assert_eq!(with(80e6, 80e6), ["fail", "fail"]);
+}
+
+#[test]
+fn fewer_acknowledgements_are_tried_over_802_11ac() {
+    let words = [AC.name, "an acknowledgement for 32 packets"];
+    let with = |goodput| {
+        let fewer = [(value::GOODPUT, goodput), (value::ACKS, 0.03)];
+        verdicts(&results(FEWER_ACKS_BBR, &fewer), &words)
+    };
+    assert_eq!(with(100e6), ["pass"]);
+    assert_eq!(with(90e6), ["fail"]);
+}
+
+#[test]
+fn a_path_is_chosen_by_its_name() {
+    let named = |path: &str, only: &[Only]| {
+        let depth = Depth {
+            path: Some(path.into()),
+            ..part(only, 1)
+        };
+        plan(&depth).len()
+    };
+    let each_200_ms = "ACKs delivered each 200 ms";
+    assert_eq!(named("each 200 ms, from", &[Only::Gro]), 2);
+    assert_eq!(named(each_200_ms, &[Only::Gro]), 4 + 2);
+    assert_eq!(named(each_200_ms, &[Only::Gro, Only::N]), 0);
+    assert_eq!(named("nowhere", &[]), 0);
 }
 
 #[test]
@@ -387,7 +437,8 @@ fn bbr_keeps_several_windows_where_acknowledgements_are_far_apart() {
     assert_eq!(kept(0.0225), [28, 30, 32, 34]);
     assert_eq!(kept(0.0246), [30, 32, 34, 36]);
     assert_eq!(kept(0.0282), [36, 38, 40, 42]);
-    assert_eq!(kept_windows(), 26.0..=46.0);
+    assert_eq!(kept_windows([0.0225, 0.028]), 28.0..=42.0);
+    assert!(kept_windows([0.0225, f64::NAN]).end().is_nan());
 }
 
 /// The depth with which a part is run, with this many seeds.
@@ -402,11 +453,11 @@ fn part(only: &[Only], seeds: u64) -> Depth {
 #[test]
 fn a_part_is_the_runs_of_its_claims_on_its_links() {
     let count = |only: &[Only]| plan(&part(only, 1)).len();
-    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 7 + 6);
+    assert_eq!(count(&[Only::Gro, Only::N, Only::Ac]), 7 + 8);
     assert_eq!(count(&[Only::NoGro, Only::N]), 4);
     assert_eq!(count(&[Only::Gro, Only::NoGro, Only::N]), 11);
     assert_eq!(count(&[Only::N]), N.ways().count());
-    assert_eq!(count(&[Only::Gro]), 4 * 6 + 2);
+    assert_eq!(count(&[Only::Gro]), 4 * 6 + 2 + 2);
     // The quick path also has the reasons, policers the kernel without GSO, and without GRO and
     // compression; eight, three of them policers, are measured after senders have settled, too.
     assert_eq!(
@@ -440,10 +491,10 @@ fn claims_are_about_what_was_measured_and_the_others_are_named() {
     };
     assert_eq!(
         (of(N), of(AC)),
-        (7, 6),
-        "goodput, acknowledgements and the rules of Linux, of two controllers; CUBIC paced"
+        (7, 8),
+        "goodput, acknowledgements and the rules of Linux, of two controllers; CUBIC paced; fewer acknowledgements"
     );
-    assert_eq!(outcome.claims.len(), 13);
+    assert_eq!(outcome.claims.len(), 15);
     for claim in &outcome.claims {
         assert_eq!(claim.verdict(), Verdict::Pass, "{}", claim.words);
     }
@@ -569,31 +620,43 @@ fn acknowledgements_that_fill_the_way_back_are_a_reason_once_bbr_has_settled() {
 }
 
 /// Values of a run with this goodput, and so many segments of the window.
-fn with_window(goodput: f64, segments: f64) -> [(&'static str, f64); 3] {
+fn with_window(goodput: f64, segments: f64) -> [(&'static str, f64); 4] {
     [
         (value::GOODPUT, goodput),
         (value::RTT, 80.0),
         (value::WINDOW_RATE, segments * 1_440.0 * 8.0 / 80e-3),
+        (value::WINDOW, segments * 1_440.0),
     ]
 }
 
 #[test]
 fn a_window_of_bbr_is_a_reason_where_its_segments_deliver_as_much() {
     let depth = part(&[Only::Gro, Only::Pantheon], 2);
-    let verdict = |goodput: f64, segments: f64| {
+    // RTTmin of the run, milliseconds.
+    let of = |goodput, segments, [least, most]: [f64; 2]| {
+        let mut values = with_window(goodput, segments).to_vec();
+        values.push((value::BBR_RTT_LEAST, least));
+        values.push((value::BBR_RTT_MOST, most));
+        values
+    };
+    let verdict = |goodput: f64, segments: f64, rtt_min: [f64; 2]| {
         let ways = [
-            (BATCHES_BBR, &with_window(goodput, segments)[..]),
-            (KERNEL_BBR, &with_window(1.8e6, 30.0)),
+            (BATCHES_BBR, &of(goodput, segments, rtt_min)[..]),
+            (KERNEL_BBR, &of(1.8e6, 30.0, [22.5; 2])),
         ];
         let results = settled_results(&depth, &ways);
         verdicts_at(&depth, &results, &["from 60 s on", "BBR"])
     };
-    assert_eq!(verdict(1.8e6, 40.0), ["pass"]);
-    assert_eq!(verdict(2.4e6, 40.0), ["deviation"]);
-    assert_eq!(verdict(2.4e6, 30.0), ["fail"]);
-    assert_eq!(verdict(1.5e6, 40.0), ["fail"]);
-    // Ten times the window needs another reason.
-    assert_eq!(verdict(18e6, 300.0), ["fail"]);
+    assert_eq!(verdict(1.8e6, 40.0, [28.0; 2]), ["pass"]);
+    assert_eq!(verdict(2.4e6, 40.0, [28.0; 2]), ["deviation"]);
+    assert_eq!(verdict(2.4e6, 40.0, [22.5, 28.0]), ["deviation"]);
+    // No window that BBR keeps at this RTTmin.
+    assert_eq!(verdict(2.4e6, 40.0, [22.5; 2]), ["fail"]);
+    assert_eq!(verdict(1.5e6, 25.0, [28.0; 2]), ["fail"]);
+    assert_eq!(verdict(2.4e6, 40.0, [f64::NAN; 2]), ["fail"]);
+    // As many segments, or more, must deliver as much.
+    assert_eq!(verdict(2.4e6, 36.0, [28.0; 2]), ["fail"]);
+    assert_eq!(verdict(1.5e6, 40.0, [28.0; 2]), ["fail"]);
 }
 
 #[test]

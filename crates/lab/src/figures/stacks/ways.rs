@@ -56,9 +56,9 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
 /// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] on policers
-/// only. Without GSO the emulator of a machine with two processors is late over 802.11ac. Ways that
-/// a claim compares stand, and run, beside each other.
-pub(super) const WAYS: [Way; 21] = [
+/// only, what [`ONLY_AC`] begins over 802.11ac only. Without GSO the emulator of a machine with two
+/// processors is late over 802.11ac. Ways that a claim compares stand, and run, beside each other.
+pub(super) const WAYS: [Way; 24] = [
     kernel(
         "kernel CUBIC, read seldom",
         Receiver::OffloadedSeldomRead,
@@ -106,6 +106,24 @@ pub(super) const WAYS: [Way; 21] = [
         "bbr",
         "delayed:2",
     ),
+    way(
+        "kernel CUBIC, paced",
+        Stack::KernelPaced(Receiver::Offloaded),
+        "cubic",
+        "delayed:2",
+    ),
+    way(
+        "kernel CUBIC, no GRO, read seldom, paced",
+        Stack::KernelPaced(Receiver::SeldomRead),
+        "cubic",
+        "delayed:2",
+    ),
+    way(
+        "tack BBR delayed:32, batches",
+        Stack::Tack(Taking::Batches),
+        "bbr",
+        "delayed:32",
+    ),
 ];
 pub(super) const KERNEL_CUBIC_SELDOM: usize = 0;
 pub(super) const KERNEL_CUBIC: usize = 1;
@@ -128,9 +146,14 @@ pub(super) const QUINN_RARE: usize = 17;
 pub(super) const TACK_CUBIC: usize = 18;
 pub(super) const KERNEL_CUBIC_NO_GSO: usize = 19;
 pub(super) const KERNEL_BBR_NO_GSO: usize = 20;
+pub(super) const KERNEL_CUBIC_PACED: usize = 21;
+pub(super) const KERNEL_CUBIC_PLAIN_PACED: usize = 22;
+pub(super) const FEWER_ACKS_BBR: usize = 23;
 
 /// The first of the ways that only 802.11n has.
 const ONLY_N: usize = QUINN_DEFAULT;
+/// The first of the ways that only 802.11ac has.
+const ONLY_AC: usize = KERNEL_CUBIC_PACED;
 
 /// The ways that claims about QUIC need; the last three are measured over 802.11n only.
 const QUIC: [usize; 9] = [
@@ -145,49 +168,58 @@ const QUIC: [usize; 9] = [
     TACK_CUBIC,
 ];
 
-/// The ways that claims beside GRO need; the last is measured over 802.11g and n only.
-const GRO: [usize; 7] = [
+/// The ways that claims beside GRO need on every path.
+const GRO: [usize; 6] = [
     KERNEL_CUBIC_SELDOM,
     KERNEL_CUBIC,
     BATCHES_CUBIC,
     KERNEL_BBR_SELDOM,
     KERNEL_BBR,
     BATCHES_BBR,
-    KERNEL_CUBIC_NO_GSO,
 ];
 
-/// The ways that the claims of a part need on a path with that name.
-fn needed(part: Only, route: Route) -> &'static [usize] {
-    match part {
-        Only::Gro if route.is_policer() => &[
-            KERNEL_CUBIC_SELDOM,
-            KERNEL_CUBIC,
-            BATCHES_CUBIC,
+/// The ways that claims beside GRO need on this path and not on every one.
+fn beside_gro(route: Route) -> &'static [usize] {
+    if route.is_policer() {
+        &[
             KERNEL_CUBIC_PLAIN,
-            KERNEL_BBR_SELDOM,
-            KERNEL_BBR,
-            BATCHES_BBR,
             KERNEL_BBR_PLAIN,
             KERNEL_CUBIC_NO_GSO,
             KERNEL_BBR_NO_GSO,
-        ],
-        Only::Gro if route.is_slow_radio() => &GRO,
-        Only::Gro => &GRO[..6],
-        Only::NoGro => &[KERNEL_CUBIC_PLAIN, OURS_CUBIC, KERNEL_BBR_PLAIN, OURS_BBR],
-        Only::Reads => &[KERNEL_BBR_PLAIN, KERNEL_BBR_READ],
-        // Those of the other paths come first.
-        Only::Quic if route.name == N.name => &QUIC,
-        Only::Quic => &QUIC[..6],
-        _ => &[],
+        ]
+    } else if route.is_slow_radio() {
+        &[KERNEL_CUBIC_NO_GSO]
+    } else if route.is_wireless {
+        &[KERNEL_CUBIC_PACED, FEWER_ACKS_BBR]
+    } else {
+        &[]
+    }
+}
+
+/// The ways that claims without GRO need; the last is measured over 802.11ac only.
+const NO_GRO: [usize; 5] = [
+    KERNEL_CUBIC_PLAIN,
+    OURS_CUBIC,
+    KERNEL_BBR_PLAIN,
+    OURS_BBR,
+    KERNEL_CUBIC_PLAIN_PACED,
+];
+
+/// Whether the claims of a part need a way on this path.
+fn is_needed(part: Only, route: Route, way: usize) -> bool {
+    match part {
+        Only::Gro => GRO.contains(&way) || beside_gro(route).contains(&way),
+        Only::NoGro => NO_GRO.contains(&way),
+        Only::Reads => [KERNEL_BBR_PLAIN, KERNEL_BBR_READ].contains(&way),
+        Only::Quic => QUIC.contains(&way),
+        _ => false,
     }
 }
 
 /// Whether `depth` has a way on a path run.
 pub(super) fn is_wanted(depth: &Depth, route: Route, way: usize) -> bool {
     let mut claims = depth.only.iter().filter(|part| !part.is_link());
-    let is_named = claims
-        .clone()
-        .any(|part| needed(*part, route).contains(&way));
+    let is_named = claims.clone().any(|part| is_needed(*part, route, way));
     let is_whole = claims.next().is_none();
     // What explains a claim about one path is not run where there is none.
     let is_reason = [KERNEL_CUBIC_SELDOM, KERNEL_BBR_SELDOM].contains(&way);
@@ -283,13 +315,15 @@ impl Route {
 
     /// The ways that are measured on it, by their place in [`WAYS`].
     pub(super) fn ways(&self) -> impl Iterator<Item = usize> + use<> {
-        let (is_n, is_policer) = (self.name == N.name, self.is_policer());
+        let (is_n, is_ac) = (self.name == N.name, self.name == AC.name);
+        let is_policer = self.is_policer();
         let is_slow_radio = self.is_slow_radio();
         let settled = self.settled;
         (0..WAYS.len()).filter(move |way| match (settled, *way) {
             (Some(settled), way) => settled.ways.contains(&way),
             (None, KERNEL_CUBIC_NO_GSO) => is_policer || is_slow_radio,
             (None, KERNEL_BBR_NO_GSO) => is_policer,
+            (None, ONLY_AC..) => is_ac,
             (None, ONLY_N..) => is_n,
             (None, _) => true,
         })
@@ -407,14 +441,17 @@ pub(super) fn routes(depth: &Depth) -> Vec<Route> {
     RADIOS.into_iter().chain(wired).collect()
 }
 
+/// All paths.
+pub(super) fn all() -> impl Iterator<Item = Route> {
+    RADIOS.into_iter().chain(pantheon()).chain(settled())
+}
+
 /// The paths on which something is run.
 pub(super) fn planned(depth: &Depth) -> Vec<Route> {
-    match depth.only.contains(&Only::Pantheon) {
-        true => RADIOS
-            .into_iter()
-            .chain(pantheon())
-            .chain(settled())
-            .collect(),
+    let path = depth.path.as_deref();
+    let is_named = |route: &Route| path.is_none_or(|path| route.name.contains(path));
+    match path.is_some() || depth.only.contains(&Only::Pantheon) {
+        true => all().filter(is_named).collect(),
         false => routes(depth),
     }
 }
