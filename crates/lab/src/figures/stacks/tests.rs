@@ -1,7 +1,7 @@
 //! Claims of the comparison, on results that are made up.
 
 use super::measured::value;
-use super::pantheon::{is_kept, kept_windows};
+use super::pantheon::{Counts, is_kept, kept_windows};
 use super::ways::{
     AC, BATCHES_BBR, BATCHES_CUBIC, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
     KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PACED, KERNEL_CUBIC_SELDOM,
@@ -348,7 +348,7 @@ fn goodput_is_compared_with_either_kernel() {
 
 #[test]
 fn pacing_is_a_reason_where_the_paced_kernel_has_this_stacks_goodput() {
-    let words = [AC.name, "CUBIC with", "the kernel's as it is"];
+    let words = [AC.name, "CUBIC with", "goodput of this stack", "the kernel's as it is"];
     let with = |kernel: f64, paced: f64| {
         let ways: [(usize, &[_]); 2] = [
             (KERNEL_CUBIC, &[(value::GOODPUT, kernel)]),
@@ -433,12 +433,19 @@ fn reasons_of_quic_are_looked_for() {
 /// simulator has 32 and 36 segments at RTTmin of 24.6 and 28.2 ms.
 #[test]
 fn bbr_keeps_several_windows_where_acknowledgements_are_far_apart() {
-    let kept = |rtt_min| -> Vec<_> { (2..200).filter(|w| is_kept(*w, rtt_min)).collect() };
-    assert_eq!(kept(0.0225), [28, 30, 32, 34]);
-    assert_eq!(kept(0.0246), [30, 32, 34, 36]);
-    assert_eq!(kept(0.0282), [36, 38, 40, 42]);
-    assert_eq!(kept_windows([0.0225, 0.028]), 28.0..=42.0);
-    assert!(kept_windows([0.0225, f64::NAN]).end().is_nan());
+    let kept = |counts, rtt_min| -> Vec<_> {
+        let all = (2..200).step_by(2);
+        all.filter(|window| is_kept(counts, *window, rtt_min))
+            .collect()
+    };
+    assert_eq!(kept(Counts::Bytes, 0.0225), [28, 30, 32, 34]);
+    assert_eq!(kept(Counts::Bytes, 0.0246), [30, 32, 34, 36]);
+    assert_eq!(kept(Counts::Bytes, 0.0282), [36, 38, 40, 42]);
+    // In a capture of the kernel's it was 30 segments at 27.4 ms, for 20 s.
+    assert_eq!(kept(Counts::Packets, 0.0274), [30, 32, 34, 36]);
+    assert_eq!(kept_windows(Counts::Bytes, [0.0225, 0.028]), 28.0..=42.0);
+    let unknown = kept_windows(Counts::Packets, [0.0225, f64::NAN]);
+    assert!(unknown.end().is_nan());
 }
 
 /// The depth with which a part is run, with this many seeds.
