@@ -109,6 +109,8 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
                 state(&ways, claim);
             }
             state(&pair.single, same_acks(measured, pair, route));
+            let (ways, claim) = same_or_by_acks(measured, pair, route);
+            state(&ways, claim);
             let [ours, linux] = pair.joined;
             if route.is_wireless && route.has(pair.without_gso) {
                 let ways = [ours, pair.without_gso];
@@ -220,6 +222,41 @@ fn not_paced(
         ),
         measured.judged(&[route], &[ours, kernel, paced], reason),
     )
+}
+
+/// What the comparison is for: this stack has the kernel's goodput, or has it where the numbers of
+/// acknowledgements differ by a tenth, or less, of what they differ by as it is. Beside a kernel that is paced where there is one, as this stack
+/// is. Returns the four ways that it needs.
+fn same_or_by_acks(measured: &Measured<'_>, pair: &Pair, route: Route) -> ([usize; 4], Claim) {
+    let paced = pair
+        .paced
+        .filter(|paced| paced.iter().all(|way| route.has(*way)));
+    let [plain, kernel] = paced.unwrap_or([pair.single[1], pair.joined[1]]);
+    let (joined, single) = ([pair.joined[0], kernel], [pair.single[0], plain]);
+    let as_it_is = measured.change(route, joined, goodput);
+    let as_many = measured.change(route, single, goodput);
+    let [more_as_it_is, more] = [joined, single].map(|ways| measured.change(route, ways, acks));
+    let most = more_as_it_is.mean.abs() / 10.0;
+    let alike = as_many
+        .is_within(-GOODPUT..=GOODPUT)
+        .and(more.is_within(-most..=most));
+    let finding = either(as_it_is.is_within(-GOODPUT..=GOODPUT), alike);
+    let ways = [joined[0], joined[1], single[0], single[1]];
+    let name = pair.name;
+    let paced = if paced.is_some() { ", paced" } else { "" };
+    let claim = Claim::new(
+        format!(
+            "{}, {name}: the goodput of this stack is within {GOODPUT} % of the kernel's as it is{paced}, or acknowledgements make the difference: \
+                without GRO and SACK compression, where their numbers differ by at most a tenth of that, it is",
+            route.name
+        ),
+        "–",
+        format!(
+            "{as_it_is} % with {more_as_it_is} % more acknowledgements, {as_many} % with {more} % more"
+        ),
+        measured.judged(&[route], &ways, finding),
+    );
+    (ways, claim)
 }
 
 /// This stack's BBR with as few acknowledgements as a receiver with GRO sends, at most, has the

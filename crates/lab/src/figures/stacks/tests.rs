@@ -348,7 +348,12 @@ fn goodput_is_compared_with_either_kernel() {
 
 #[test]
 fn pacing_is_a_reason_where_the_paced_kernel_has_this_stacks_goodput() {
-    let words = [AC.name, "CUBIC with", "goodput of this stack", "the kernel's as it is"];
+    let words = [
+        AC.name,
+        "CUBIC with",
+        "goodput of this stack",
+        "the kernel's as it is",
+    ];
     let with = |kernel: f64, paced: f64| {
         let ways: [(usize, &[_]); 2] = [
             (KERNEL_CUBIC, &[(value::GOODPUT, kernel)]),
@@ -361,6 +366,23 @@ fn pacing_is_a_reason_where_the_paced_kernel_has_this_stacks_goodput() {
     assert_eq!(with(80e6, 100e6), ["pass", "deviation"]);
     assert_eq!(with(80e6, 120e6), ["fail", "fail"]);
     assert_eq!(with(80e6, 80e6), ["fail", "fail"]);
+}
+
+#[test]
+fn acknowledgements_make_a_difference_that_is_gone_where_there_are_as_many() {
+    let words = ["acknowledgements make the difference", "BBR"];
+    let with = |joined, single, acks| {
+        let ways: [(usize, &[_]); 3] = [
+            (BATCHES_BBR, &[(value::GOODPUT, joined), (value::ACKS, 0.2)]),
+            (KERNEL_BBR, &[(value::ACKS, 0.1)]),
+            (OURS_BBR, &[(value::GOODPUT, single), (value::ACKS, acks)]),
+        ];
+        verdicts(&results_of(&ways), &words)
+    };
+    assert_eq!(with(100e6, 90e6, 0.5), ["pass"; 4]);
+    assert_eq!(with(90e6, 100e6, 0.54), ["pass"; 4]);
+    assert_eq!(with(90e6, 90e6, 0.5), ["fail"; 4]);
+    assert_eq!(with(90e6, 100e6, 0.56), ["fail"; 4]);
 }
 
 #[test]
