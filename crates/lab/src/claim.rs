@@ -90,6 +90,11 @@ impl Claim {
         self
     }
 
+    /// What was found, apart from excuses.
+    pub(crate) const fn finding(&self) -> Finding {
+        self.finding
+    }
+
     /// What became of it. An interval that does not decide comes first: neither a mean nor an
     /// excuse replaces it.
     pub fn verdict(&self) -> Verdict<'_> {

@@ -14,7 +14,7 @@ use tack_lab::{Point, Stack, Store, Values};
 
 use crate::exit::Failure;
 use counters::{Counters, Reading};
-use outcome::{Outcome, span};
+use outcome::{Outcome, usual};
 use plan::{Plan, Trouble};
 use programs::Pair;
 
@@ -199,8 +199,8 @@ fn values(
     };
     let counters = later.counters.since(&earlier.counters);
     let of_kernel = readings.iter().filter(within);
-    let of_kernel = span(of_kernel.map(|reading| reading.bbr_min_rtt));
-    let [least, most] = match plan.stack {
+    let of_kernel = usual(of_kernel.map(|reading| reading.bbr_min_rtt));
+    let [low, high] = match plan.stack {
         Stack::Tack(_) => outcome.controller_min_rtt,
         _ => of_kernel,
     };
@@ -231,8 +231,8 @@ fn values(
         ),
         ("sender.rtt_ms", outcome.rtt * 1e3),
         ("sender.min_rtt_ms", outcome.min_rtt * 1e3),
-        ("sender.controller_min_rtt_least_ms", least * 1e3),
-        ("sender.controller_min_rtt_most_ms", most * 1e3),
+        ("sender.controller_min_rtt_p10_ms", low * 1e3),
+        ("sender.controller_min_rtt_p90_ms", high * 1e3),
         ("sender.window_bps", outcome.window_rate),
         ("sender.window_bytes", outcome.window),
         ("sender.blocked", outcome.blocked),

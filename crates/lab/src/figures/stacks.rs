@@ -1,5 +1,6 @@
 //! The kernel's TCP, QUIC and this project's transport over the same emulated links, in real time.
 
+mod bbr_window;
 mod legacy;
 mod measured;
 mod pantheon;

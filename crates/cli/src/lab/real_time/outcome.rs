@@ -13,8 +13,8 @@ pub(super) struct Outcome {
     pub(super) rtt: f64,
     /// Least round-trip time of the connection, seconds; of this program only.
     pub(super) min_rtt: f64,
-    /// Least and most of the congestion controller's own floor of it, seconds; of BBR only, and of
-    /// this program only.
+    /// The congestion controller's own floor of it, seconds, from the tenth percentile to the
+    /// ninetieth; of BBR only, and of this program only.
     pub(super) controller_min_rtt: [f64; 2],
     /// Mean of what its congestion window permits: window over round-trip time, bits a second.
     pub(super) window_rate: f64,
@@ -87,7 +87,7 @@ impl Outcome {
             goodput,
             rtt: mean(rtts),
             min_rtt: said("min_rtt_us") / 1e6,
-            controller_min_rtt: span(floors),
+            controller_min_rtt: usual(floors),
             window_rate: mean(rates),
             window: median(windows),
             lost: rows.iter().map(|row| of(row, "retransmits")).sum(),
@@ -142,17 +142,27 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// The least and the most of those that are numbers.
-pub(super) fn span(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    values.fold([f64::NAN; 2], |[least, most], value| {
-        [least.min(value), most.max(value)]
-    })
+/// The tenth and the ninetieth percentile of those that are numbers: where they are apart from a
+/// few, as RTTmin is while BBR drains the path to see it again.
+pub(super) fn usual(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let values = sorted(values);
+    let tenths = |tenths| {
+        let nth = values.len().saturating_sub(1) * tenths / 10;
+        values.get(nth).copied().unwrap_or(f64::NAN)
+    };
+    [tenths(1), tenths(9)]
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Those that are numbers, from the least.
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    values
 }
 
 /// The numbers of a line that begins with `name`.
@@ -202,13 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn a_few_that_are_apart_do_not_count() {
+        let floors = [25.0, 26.0, 27.0, 28.0].repeat(10).into_iter();
+        let few = [f64::NAN, 50.0, 50.0];
+        assert_eq!(usual(floors.chain(few)), [25.0, 28.0]);
+        assert!(usual(few[..1].iter().copied()).iter().all(|it| it.is_nan()));
+    }
+
+    #[test]
     fn what_this_program_says_besides_is_read() {
         let text = r#"{
             "intervals": [
                 {"streams": [{"cc_min_rtt": 1000, "omitted": true}]},
                 {"streams": [{"cc_min_rtt": 25000, "omitted": false}]},
-                {"streams": [{"omitted": false}]},
-                {"streams": [{"cc_min_rtt": 22000, "omitted": false}]}
+                {"streams": [{"omitted": false}]}
             ],
             "end": {"sum_received": {"bits_per_second": 1e6}},
             "tack": {"summary": {"up": {
@@ -217,7 +234,7 @@ mod tests {
         }"#;
         let outcome = Outcome::of_iperf3(text).unwrap();
         assert_eq!((outcome.acks, outcome.disordered), (40.0, 5.0));
-        assert_eq!(outcome.controller_min_rtt, [0.022, 0.025]);
+        assert_eq!(outcome.controller_min_rtt, [0.025; 2]);
         assert_eq!(outcome.limited[0], ("cwnd", 0.75));
         assert_eq!(outcome.limited[2], ("pacing", 0.25));
         assert!(outcome.batches.is_nan());

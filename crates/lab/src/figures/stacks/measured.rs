@@ -41,11 +41,11 @@ pub(super) mod value {
     /// second.
     pub(in super::super) const RTT: &str = "sender.rtt_ms";
     pub(in super::super) const WINDOW_RATE: &str = "sender.window_bps";
-    /// The median of its congestion window, bytes; RTTmin as its BBR had it, milliseconds, the least
-    /// and the most in the time.
+    /// The median of its congestion window, bytes; RTTmin as its BBR had it, milliseconds, from
+    /// the tenth percentile to the ninetieth.
     pub(in super::super) const WINDOW: &str = "sender.window_bytes";
-    pub(in super::super) const BBR_RTT_LEAST: &str = "sender.controller_min_rtt_least_ms";
-    pub(in super::super) const BBR_RTT_MOST: &str = "sender.controller_min_rtt_most_ms";
+    pub(in super::super) const BBR_RTT_LOW: &str = "sender.controller_min_rtt_p10_ms";
+    pub(in super::super) const BBR_RTT_HIGH: &str = "sender.controller_min_rtt_p90_ms";
     /// What the sender sent again, as a share of what it sent; how often flow control stopped it.
     pub(in super::super) const LOST: &str = "sender.lost_share";
     pub(in super::super) const BLOCKED: &str = "sender.blocked";

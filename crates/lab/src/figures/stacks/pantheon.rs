@@ -5,10 +5,11 @@ use std::ops::RangeInclusive;
 
 use tack_stats::{Estimate, Finding};
 
+use super::bbr_window::by_window;
 use super::legacy::{ACKS, GOODPUT, PAIRS, Pair, RULE, SINGLE, same_goodput};
 use super::measured::{
     Measured, Stated, acks, acks_beyond_rule, acks_beyond_rule_of_linux, either, goodput,
-    median_window, segments_of_window, value,
+    segments_of_window, value,
 };
 use super::ways::{
     KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, Why,
@@ -16,9 +17,6 @@ use super::ways::{
 };
 use crate::claim::Claim;
 use crate::measure::Values;
-
-/// Time between acknowledgements where they are delivered each 200 ms, seconds.
-const BETWEEN: f64 = 0.2;
 
 /// With fewer paths nothing is claimed about them together.
 const LEAST: usize = 6;
@@ -39,7 +37,13 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
             let claim = match route.settled.map(|settled| settled.why) {
                 Some(Why::FullWayBack(most)) => full_way_back(measured, pair, route, most, claim),
                 Some(Why::FewSegments) => few_segments(measured, pair, route, claim),
-                Some(Why::Window) => window(measured, pair, route, claim),
+                Some(Why::Window) => {
+                    let by_window = by_window(measured, pair, route);
+                    let finding = by_window.finding();
+                    let reason = format!("{}: {}.", by_window.words, by_window.ours);
+                    claims.push(measured.state(&[route], &pair.joined, by_window));
+                    claim.or(reason, finding)
+                }
                 Some(Why::Nothing) | None => claim,
             };
             claims.push(measured.state(&[route], &pair.joined, claim));
@@ -130,99 +134,6 @@ fn few_segments(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim
             "The window has {} against {} segments on the mean. Linux counts whole ones, and rounds 0.7 of it down after a loss; this stack counts \
                 bytes. It has more goodput, and by less than a segment of the kernel's window: {beyond} points beyond that.",
             window[0], window[1]
-        ),
-        measured.judged(&[route], &ways, reason),
-    )
-}
-
-/// How BBR counts what its window is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counts {
-    /// Bytes, as this stack does.
-    Bytes,
-    /// Whole packets, as Linux does (`bbr_bdp` and `bbr_ack_aggregation_cwnd` in
-    /// net/ipv4/tcp_bbr.c): the bandwidth-delay product is rounded up, and what comes at once of
-    /// 0.1 s down. The rate is measured over a little more than [`BETWEEN`], so that a whole number
-    /// of packets of it becomes one less.
-    Packets,
-}
-
-/// Whether BBR keeps a window of so many segments once it has it, where acknowledgements come each
-/// [`BETWEEN`] seconds: twice the rate times RTTmin, what comes at once of 0.1 s, three bursts of
-/// two segments, all rounded up to an even number. The rate is that of probing, with two segments
-/// more.
-pub(super) fn is_kept(counts: Counts, window: u32, rtt_min: f64) -> bool {
-    let rate = f64::from(window + 2) / BETWEEN;
-    let (product, aggregated) = (2.0 * rate * rtt_min, 0.1 * rate);
-    let wanted = match counts {
-        Counts::Bytes => product + aggregated + 6.0,
-        Counts::Packets => product.ceil() + (aggregated.ceil() - 1.0) + 6.0,
-    };
-    (wanted / 2.0).ceil() * 2.0 == f64::from(window)
-}
-
-/// The smallest and the largest of the windows that BBR keeps where RTTmin is within these, seconds.
-pub(super) fn kept_windows(counts: Counts, [least, most]: [f64; 2]) -> RangeInclusive<f64> {
-    let kept = |rtt_min| {
-        let all = (2..200).step_by(2);
-        all.filter(move |window| is_kept(counts, *window, rtt_min))
-    };
-    let smallest = kept(least).next().map_or(f64::NAN, f64::from);
-    let largest = kept(most).next_back().map_or(f64::NAN, f64::from);
-    smallest..=largest
-}
-
-/// The same of a run, from the RTTmin that BBR had in it.
-fn kept_in(counts: Counts, values: &Values) -> RangeInclusive<f64> {
-    let bounds = [value::BBR_RTT_LEAST, value::BBR_RTT_MOST];
-    kept_windows(counts, bounds.map(|name| values.get(name) / 1e3))
-}
-
-/// By how many segments the window of a run is below or above all those that BBR keeps at the
-/// RTTmin of that run.
-fn outside_kept(counts: Counts, values: &Values) -> f64 {
-    /// Rounding of what programs say of a window, segments.
-    const ROUNDED: f64 = 0.5;
-    let (window, kept) = (median_window(values), kept_in(counts, values));
-    let beyond = [kept.start() - window, window - kept.end()];
-    if beyond.iter().any(|beyond| beyond.is_nan()) {
-        return f64::NAN;
-    }
-    (beyond[0].max(beyond[1]) - ROUNDED).max(0.0)
-}
-
-/// Excuses a difference that BBR's window makes: each of its segments delivers as much on both
-/// sides, and the window of each run is among those that BBR keeps at the RTTmin of that run, as
-/// its stack counts. The window limits the rate that it is made of, and is rounded, so there are
-/// several: which one it stays at depends on RTTmin and on where it came from. At the same RTTmin
-/// those of Linux are smaller.
-fn window(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> Claim {
-    let ways = pair.joined;
-    let of_segment = |values: &Values| goodput(values) / segments_of_window(values);
-    let each = ways.map(|way| measured.of(route, way, of_segment).times(1e-3));
-    let apart = measured.change(route, ways, of_segment);
-    let sides = [(ways[0], Counts::Bytes), (ways[1], Counts::Packets)];
-    let told = sides.map(|(way, counts)| {
-        let kept = |values: &Values| kept_in(counts, values);
-        format!(
-            "{} segments at an RTTmin of {} to {} ms, where it keeps {} to {}",
-            measured.of(route, way, median_window),
-            measured.get(route, way, value::BBR_RTT_LEAST),
-            measured.get(route, way, value::BBR_RTT_MOST),
-            measured.of(route, way, |values| *kept(values).start()),
-            measured.of(route, way, |values| *kept(values).end()),
-        )
-    });
-    let outside =
-        sides.map(|(way, counts)| measured.of(route, way, |values| outside_kept(counts, values)));
-    let reason = Finding::all(outside.map(|outside| outside.is_at_most(0.0)))
-        .and(apart.is_within(-GOODPUT..=GOODPUT));
-    claim.or(
-        format!(
-            "BBR's window makes the difference: {} (medians of runs); the kernel's {}. Each segment delivers {} against {} kbit/s ({apart} %). The \
-                window is a multiple of RTTmin and of the measured rate, which the window limits, and is rounded: BBR keeps each of several. Linux \
-                counts whole packets, this stack bytes. Windows of runs are outside of those that are kept at the RTTmin of the run by {} and {} segments.",
-            told[0], told[1], each[0], each[1], outside[0], outside[1],
         ),
         measured.judged(&[route], &ways, reason),
     )
