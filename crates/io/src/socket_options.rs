@@ -15,8 +15,8 @@ pub fn set_low_water_mark(socket: impl AsFd, bytes: u32) -> io::Result<()> {
 }
 
 /// Limits the rate at which the kernel's TCP sends, bytes a second (`SO_MAX_PACING_RATE`,
-/// socket(7)). Any limit turns its pacing on, also with a congestion controller that does not ask
-/// for it.
+/// tc-fq(8)). Any limit but `u64::MAX` turns its pacing on, also with a congestion controller that
+/// does not ask for it. Kernels before 4.20, and those of 32 bits, take the low half of the number.
 ///
 /// # Errors
 /// What the system says.

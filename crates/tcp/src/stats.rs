@@ -78,9 +78,9 @@ pub struct Stats {
     pub pruned: u64,
     /// Smallest RTT seen.
     pub min_rtt: Option<Duration>,
-    /// The congestion controller's own RTT floor, where it has one: that of BBR is of the last ten
+    /// The congestion controller's own RTTmin, where it has one: that of BBR is of the last ten
     /// seconds.
-    pub min_rtt_of_controller: Option<Duration>,
+    pub cc_min_rtt: Option<Duration>,
     /// Smoothed RTT.
     pub srtt: Option<Duration>,
     /// RTT variation (RFC 6298).

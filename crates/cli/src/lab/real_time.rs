@@ -108,6 +108,7 @@ fn once(point: &Point, folder: &Path) -> Result<Values, Trouble> {
     let scenario = point.scenario(folder).map_err(|error| failed(&error))?;
     let plan = Plan::of(point, &scenario)?;
     let program = plan.program()?;
+    let has_radio = scenario.wlan.is_some();
     let mut settings = HostSettings::new(scenario);
     settings.seed = point.seed;
     settings.receive_offload = plan.has_receive_offload();
@@ -124,8 +125,9 @@ fn once(point: &Point, folder: &Path) -> Result<Values, Trouble> {
         return Err(Trouble::Failed("the emulation has no station".into()));
     };
     let handle = |host: &Host| host.namespace.try_clone().map_err(|error| failed(&error));
-    let is_bbr = plan.stack.receiver().is_some() && plan.congestion == "bbr";
-    let watching = counters::watch(handle(server)?, handle(station)?, is_bbr, samples);
+    // Where there is a radio, a program that asks would take time from the others.
+    let is_asked = plan.stack.receiver().is_some() && plan.congestion == "bbr" && !has_radio;
+    let watching = counters::watch(handle(server)?, handle(station)?, is_asked, samples);
     let before = Processors::now();
     let outcome = Pair { server, station }.download(&plan, &program)?;
     let idle = Processors::now().idle_since(before);
@@ -201,7 +203,7 @@ fn values(
     let of_kernel = readings.iter().filter(within);
     let of_kernel = usual(of_kernel.map(|reading| reading.bbr_min_rtt));
     let [low, high] = match plan.stack {
-        Stack::Tack(_) => outcome.controller_min_rtt,
+        Stack::Tack(_) => outcome.cc_min_rtt,
         _ => of_kernel,
     };
     let (earlier, later) = (earlier.sample, later.sample);
@@ -231,8 +233,8 @@ fn values(
         ),
         ("sender.rtt_ms", outcome.rtt * 1e3),
         ("sender.min_rtt_ms", outcome.min_rtt * 1e3),
-        ("sender.controller_min_rtt_p10_ms", low * 1e3),
-        ("sender.controller_min_rtt_p90_ms", high * 1e3),
+        ("sender.cc_min_rtt_p10_ms", low * 1e3),
+        ("sender.cc_min_rtt_p90_ms", high * 1e3),
         ("sender.window_bps", outcome.window_rate),
         ("sender.window_bytes", outcome.window),
         ("sender.blocked", outcome.blocked),
@@ -296,13 +298,15 @@ mod tests {
     #[test]
     fn the_kernels_tcp_is_measured_over_the_emulated_air() {
         let plan = REAL_TIME[0].plan(&Depth {
-            only: vec![Only::G, Only::Pantheon],
+            only: vec![Only::G, Only::Ac, Only::Pantheon],
             ..Depth::quick()
         });
         for stack in [
             Stack::Kernel(Receiver::Offloaded),
             Stack::Kernel(Receiver::OffloadedSeldomRead),
             Stack::Kernel(Receiver::SeldomRead),
+            Stack::KernelPaced(Receiver::Offloaded),
+            Stack::KernelPaced(Receiver::SeldomRead),
             Stack::KernelWithoutGso,
         ] {
             let measure = Measure::RealTime(stack);

@@ -40,7 +40,7 @@ pub(crate) struct IntervalRow {
     pub(crate) srtt_us: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rttvar_us: Option<f64>,
-    /// The congestion controller's own floor of the round-trip time, where it has one.
+    /// The congestion controller's own RTTmin, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cc_min_rtt_us: Option<f64>,
     /// Bytes that the peer's window admits.
@@ -201,7 +201,7 @@ impl Intervals {
                     bytes_in_flight: stats.bytes_in_flight,
                     srtt_us: micros(stats.srtt),
                     rttvar_us: micros(stats.rttvar),
-                    cc_min_rtt_us: micros(stats.min_rtt_of_controller),
+                    cc_min_rtt_us: micros(stats.cc_min_rtt),
                     snd_wnd: stats.snd_wnd,
                     latency,
                     datagrams,

@@ -153,6 +153,21 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     flags
 }
 
+/// How far figures are from what `flag` stands for: nothing where TACK fares no worse than the plain
+/// policy, one where the flag is raised, allowances in absolute terms apart.
+pub(crate) fn part(flag: Flag, path: &Path, tack: &Figures, plain: &Figures) -> f64 {
+    match flag {
+        Flag::Retx => (tack.repeated_share() - plain.repeated_share()) / REPEATED,
+        Flag::Acks => {
+            let more = tack.acks_per_byte() / plain.acks_per_byte();
+            (more - 1.0) / (ACKS - 1.0)
+        }
+        Flag::Rto => (tack.timeouts - plain.timeouts) / (plain.timeouts + 3.0),
+        _ if path.work == Work::Video => (tack.still - plain.still) / 0.1,
+        _ => (1.0 - gain(path, tack, plain)) / (1.0 - SPEED),
+    }
+}
+
 /// True where the difference that `flag` stands for is there. A run that hangs, stalls or breaks an
 /// invariant shows no less: nothing is gone where it does.
 pub(crate) fn shows(flag: Flag, path: &Path, tack: &Figures, plain: &Figures) -> bool {

@@ -7,7 +7,7 @@
 
 use crate::chance::is_as_often_bad;
 use crate::figures::Figures;
-use crate::judge::{Flag, shows};
+use crate::judge::{Flag, part, shows};
 use crate::measure::Comparison;
 use crate::moments::{HANDSHAKE, all_blackouts};
 use crate::paths::{LATEST_BEGINNING, Path, Work};
@@ -53,11 +53,7 @@ pub(crate) fn coincidence(
     if is_there(flag) || flag == Flag::Hang && is_there(Flag::Slow) {
         return None;
     }
-    let measure = |figures: &Figures| badness(path, flag, figures);
-    let here = measure(tack);
-    let least = here - NEAR * here.abs();
-    let as_bad = |runs: &[Figures]| runs.iter().filter(|run| measure(run) >= least).count();
-    let [own, others] = [&tacks, &plains].map(|runs| as_bad(runs));
+    let [own, others] = as_bad(path, flag, tack, [&tacks, &plains]);
     let [tested, compared] = comparison.names();
     (others > 0 && is_as_often_bad(own, others, plains.len())).then(|| {
         format!(
@@ -70,25 +66,62 @@ pub(crate) fn coincidence(
     })
 }
 
-/// With [`runs::FURTHER`] other seeds together the difference must be gone, in means and in medians:
-/// a median does not show that a third of the runs fail, and a mean may be that of one.
-pub(crate) fn other_seeds(path: &Path, comparison: Comparison, flag: Flag) -> Option<String> {
-    let runs = comparison
-        .variants()
-        .map(|variant| runs::further(path, &variant));
+/// Most of the way to a flag at which TACK is no worse than the plain policy but for chance.
+const HALF: f64 = 0.5;
+
+/// With [`runs::FURTHER`] other seeds together the difference must be gone: no flag, by means and by
+/// medians, and by means less than half of what makes one. As on other paths TACK must not fail
+/// rarely where the plain policy never does, or less often.
+pub(crate) fn other_seeds(
+    path: &Path,
+    comparison: Comparison,
+    flag: Flag,
+    tack: &Figures,
+) -> Option<String> {
+    let both = comparison.variants();
+    let [tacks, plains] = both.map(|variant| runs::further(path, &variant));
+    let [own, others] = excused(path, flag, tack, &tacks, &plains)?;
+    let [tested, compared] = comparison.names();
+    let told = |runs| told(path, flag, &Figures::on_average(runs));
+    Some(format!(
+        "chance: with {} further seeds {tested} has {} and {compared} {}. {own} runs of {tested} and {others} of {compared} are as bad as the runs \
+         that were flagged, within a tenth",
+        plains.len(),
+        told(&tacks),
+        told(&plains),
+    ))
+}
+
+/// How many runs of either side are as bad as `tack`, if these runs excuse it.
+fn excused(
+    path: &Path,
+    flag: Flag,
+    tack: &Figures,
+    tacks: &[Figures],
+    plains: &[Figures],
+) -> Option<[usize; 2]> {
     for join in [Figures::on_average, Figures::together] {
-        let [tack, plain] = runs.each_ref().map(|runs| join(runs));
+        let (tack, plain) = (join(tacks), join(plains));
         let is_there = |flag| shows(flag, path, &tack, &plain);
         if is_there(flag) || flag == Flag::Hang && is_there(Flag::Slow) {
             return None;
         }
     }
-    let [tested, compared] = comparison.names();
-    let [tack, plain] = runs.map(|runs| told(path, flag, &Figures::on_average(&runs)));
-    Some(format!(
-        "chance: with {} further seeds {tested} has {tack} and {compared} {plain}",
-        runs::FURTHER
-    ))
+    let [mean_tack, mean_plain] = [tacks, plains].map(Figures::on_average);
+    let is_far = part(flag, path, &mean_tack, &mean_plain) < HALF;
+    let [own, others] = as_bad(path, flag, tack, [tacks, plains]);
+    let is_chance = others > 0 && is_as_often_bad(own, others, plains.len());
+    (is_chance && is_far).then_some([own, others])
+}
+
+/// How many runs of either side are as bad as `tack`, or nearly.
+fn as_bad(path: &Path, flag: Flag, tack: &Figures, sides: [&[Figures]; 2]) -> [usize; 2] {
+    let here = badness(path, flag, tack);
+    let least = here - NEAR * here.abs();
+    sides.map(|runs| {
+        let bad = |run: &&Figures| badness(path, flag, run) >= least;
+        runs.iter().filter(bad).count()
+    })
 }
 
 /// The keys of neighbour `nth`.
@@ -179,6 +212,44 @@ mod tests {
 
     use super::*;
     use crate::paths::path;
+
+    /// Runs of a bulk path: so many of `all` have this goodput, the others 100.
+    fn runs_of(bad: usize, goodput: f64, all: usize) -> Vec<Figures> {
+        let run = |goodput: f64| Figures {
+            goodput,
+            slower: goodput,
+            faster: goodput,
+            bytes: goodput,
+            ..Figures::default()
+        };
+        let bad = std::iter::repeat_n(run(goodput), bad);
+        bad.chain(std::iter::repeat(run(100.0))).take(all).collect()
+    }
+
+    #[test]
+    fn other_seeds_excuse_what_happens_to_both_and_nothing_else() {
+        let path = Path {
+            work: Work::Bulk,
+            has_alike_neighbour: false,
+            ..path(50_266)
+        };
+        let all = 48;
+        let excused = |flag, here: f64, own: (usize, f64), others: (usize, f64)| {
+            let tack = &runs_of(1, here, 1)[0];
+            let [tacks, plains] = [own, others].map(|(bad, goodput)| runs_of(bad, goodput, all));
+            excused(&path, flag, tack, &tacks, &plains)
+        };
+        let slow = |own, others| excused(Flag::Slow, 50.0, own, others);
+        assert_eq!(slow((6, 50.0), (6, 50.0)), Some([6, 6]));
+        assert_eq!(slow((6, 50.0), (4, 50.0)), Some([6, 4]));
+        // It fails in a few runs, and the plain policy in none, or in fewer.
+        assert_eq!(slow((14, 0.0), (0, 0.0)), None);
+        assert_eq!(slow((24, 50.0), (0, 0.0)), None);
+        assert_eq!(slow((12, 50.0), (2, 50.0)), None);
+        assert_eq!(excused(Flag::Hang, 1.0, (12, 1.0), (0, 0.0)), None);
+        // More than half of the way to the flag, though as often.
+        assert_eq!(slow((48, 75.0), (1, 50.0)), None);
+    }
 
     #[test]
     fn a_host_sleeps_at_another_moment_in_each() {

@@ -103,7 +103,7 @@ pub(crate) fn reason(
 
 /// Chance in the choice of the path, or of its seeds.
 fn by_chance(path: &Path, comparison: Comparison, flag: Flag, tack: &Figures) -> Option<String> {
-    coincidence(path, comparison, flag, tack).or_else(|| other_seeds(path, comparison, flag))
+    coincidence(path, comparison, flag, tack).or_else(|| other_seeds(path, comparison, flag, tack))
 }
 
 /// What a sender puts into a queue before it hears of losses is bounded by the receive window, and

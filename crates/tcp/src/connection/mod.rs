@@ -371,7 +371,7 @@ impl Connection {
         let mut stats = self.telemetry.counters.clone();
         stats.losses = self.log.losses();
         stats.min_rtt = self.rtt.min();
-        stats.min_rtt_of_controller = self.cc.metrics().min_rtt;
+        stats.cc_min_rtt = self.cc.metrics().min_rtt;
         stats.srtt = self.rtt.smoothed();
         stats.rttvar = self.rtt.variation();
         stats.rto = self.rtt.rto();

@@ -124,22 +124,24 @@ fn bbr_min_rtt() -> f64 {
 fn bbr_min_rtt_in(text: &str) -> f64 {
     let number = |line: &str, name: &str| -> Option<f64> {
         let (_, rest) = line.split_once(name)?;
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let end = rest.find([',', ' ', ')']);
         rest[..end.unwrap_or(rest.len())].parse().ok()
     };
     let connections = text
         .lines()
         .filter_map(|line| Some((number(line, " bytes_sent:")?, number(line, ",mrtt:")?)));
     let most = connections.max_by(|a, b| a.0.total_cmp(&b.0));
-    most.map_or(f64::NAN, |(_, millis)| millis / 1e3)
+    // Before the first one it is the largest number that there is.
+    let known = most.filter(|(_, millis)| *millis < 1e6);
+    known.map_or(f64::NAN, |(_, millis)| millis / 1e3)
 }
 
-/// Reads the counters of both hosts at each sample, until the samples end; `is_bbr` also the RTTmin
-/// of the sender, now and then.
+/// Reads the counters of both hosts at each sample, until the samples end. If `is_asked`, also the
+/// RTTmin of the sender's BBR, now and then.
 pub(super) fn watch(
     sender: Namespace,
     receiver: Namespace,
-    is_bbr: bool,
+    is_asked: bool,
     mut samples: mpsc::Receiver<Sample>,
 ) -> JoinHandle<Vec<Reading>> {
     std::thread::spawn(move || {
@@ -148,8 +150,8 @@ pub(super) fn watch(
         let mut readings = Vec::new();
         while let Some(sample) = samples.blocking_recv() {
             let counters = Counters::or_unknown(Counters::of(&sender, &receiver));
-            let is_asked = is_bbr && readings.len() % BBR_EVERY == 0;
-            let bbr_min_rtt = match is_asked && sender.enter().is_ok() {
+            let is_turn = is_asked && readings.len() % BBR_EVERY == 0;
+            let bbr_min_rtt = match is_turn && sender.enter().is_ok() {
                 true => bbr_min_rtt(),
                 false => f64::NAN,
             };
@@ -189,6 +191,8 @@ ESTAB 0 0 10.0.0.1:7 10.0.0.2:6\t bbr rto:201 bytes_sent:1000 bytes_acked:900 bb
 ESTAB 0 0 10.0.0.1:8 10.0.0.2:6\t cubic rto:201 bytes_sent:2000 bytes_acked:900
 ";
         assert_eq!(bbr_min_rtt_in(text), 0.025125);
+        let unknown = text.replace("25.125", "4.29497e+06");
+        assert!(bbr_min_rtt_in(&unknown).is_nan());
         assert!(bbr_min_rtt_in("").is_nan());
     }
 

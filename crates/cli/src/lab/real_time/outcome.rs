@@ -15,7 +15,7 @@ pub(super) struct Outcome {
     pub(super) min_rtt: f64,
     /// The congestion controller's own floor of it, seconds, from the tenth percentile to the
     /// ninetieth; of BBR only, and of this program only.
-    pub(super) controller_min_rtt: [f64; 2],
+    pub(super) cc_min_rtt: [f64; 2],
     /// Mean of what its congestion window permits: window over round-trip time, bits a second.
     pub(super) window_rate: f64,
     /// The median of its congestion window, bytes: what it is apart from BBR's pauses.
@@ -46,7 +46,7 @@ impl Outcome {
             goodput,
             rtt: f64::NAN,
             min_rtt: f64::NAN,
-            controller_min_rtt: [f64::NAN; 2],
+            cc_min_rtt: [f64::NAN; 2],
             window_rate: f64::NAN,
             window: f64::NAN,
             lost: f64::NAN,
@@ -87,7 +87,7 @@ impl Outcome {
             goodput,
             rtt: mean(rtts),
             min_rtt: said("min_rtt_us") / 1e6,
-            controller_min_rtt: usual(floors),
+            cc_min_rtt: usual(floors),
             window_rate: mean(rates),
             window: median(windows),
             lost: rows.iter().map(|row| of(row, "retransmits")).sum(),
@@ -197,12 +197,7 @@ mod tests {
         );
         assert!(outcome.disordered.is_nan() && outcome.limited[0].1.is_nan());
         assert_eq!(outcome.window, 3e6, "the larger one of two");
-        assert!(
-            outcome
-                .controller_min_rtt
-                .iter()
-                .all(|floor| floor.is_nan())
-        );
+        assert!(outcome.cc_min_rtt.iter().all(|floor| floor.is_nan()));
         let refused = r#"{"error":"unable to connect"}"#;
         let Err(Trouble::Failed(why)) = Outcome::of_iperf3(refused) else {
             panic!("expected an error, got a result");
@@ -234,7 +229,7 @@ mod tests {
         }"#;
         let outcome = Outcome::of_iperf3(text).unwrap();
         assert_eq!((outcome.acks, outcome.disordered), (40.0, 5.0));
-        assert_eq!(outcome.controller_min_rtt, [0.025; 2]);
+        assert_eq!(outcome.cc_min_rtt, [0.025; 2]);
         assert_eq!(outcome.limited[0], ("cwnd", 0.75));
         assert_eq!(outcome.limited[2], ("pacing", 0.25));
         assert!(outcome.batches.is_nan());

@@ -44,8 +44,8 @@ pub(super) mod value {
     /// The median of its congestion window, bytes; RTTmin as its BBR had it, milliseconds, from
     /// the tenth percentile to the ninetieth.
     pub(in super::super) const WINDOW: &str = "sender.window_bytes";
-    pub(in super::super) const BBR_RTT_LOW: &str = "sender.controller_min_rtt_p10_ms";
-    pub(in super::super) const BBR_RTT_HIGH: &str = "sender.controller_min_rtt_p90_ms";
+    pub(in super::super) const BBR_RTT_LOW: &str = "sender.cc_min_rtt_p10_ms";
+    pub(in super::super) const BBR_RTT_HIGH: &str = "sender.cc_min_rtt_p90_ms";
     /// What the sender sent again, as a share of what it sent; how often flow control stopped it.
     pub(in super::super) const LOST: &str = "sender.lost_share";
     pub(in super::super) const BLOCKED: &str = "sender.blocked";
@@ -200,7 +200,7 @@ pub(super) fn segments_of_window(values: &Values) -> f64 {
     bytes / values.get(value::PAYLOAD)
 }
 
-/// The same as it is apart from BBR's pauses.
+/// The median of its congestion window, in segments.
 pub(super) fn median_window(values: &Values) -> f64 {
     values.get(value::WINDOW) / values.get(value::PAYLOAD)
 }

@@ -41,7 +41,14 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
                     let by_window = by_window(measured, pair, route);
                     let finding = by_window.finding();
                     let reason = format!("{}: {}.", by_window.words, by_window.ours);
-                    claims.push(measured.state(&[route], &pair.joined, by_window));
+                    let mut stated = measured.state(&[route], &pair.joined, by_window);
+                    // Where the kernel cannot be asked for RTTmin nothing is known.
+                    let unknown = pair.joined.iter().any(|way| {
+                        let rtt_min = measured.get(route, *way, value::BBR_RTT_LOW);
+                        measured.has(route, *way) && rtt_min.mean.is_nan()
+                    });
+                    stated.is_made &= !unknown;
+                    claims.push(stated);
                     claim.or(reason, finding)
                 }
                 Some(Why::Nothing) | None => claim,
