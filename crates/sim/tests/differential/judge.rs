@@ -153,8 +153,8 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     flags
 }
 
-/// How far figures are from what `flag` stands for: nothing where TACK fares no worse than the plain
-/// policy, one where the flag is raised, allowances in absolute terms apart.
+/// How far figures are on the way to what `flag` stands for: nothing where TACK fares no worse than
+/// the plain policy, one where the flag is raised, allowances in absolute terms apart.
 pub(crate) fn part(flag: Flag, path: &Path, tack: &Figures, plain: &Figures) -> f64 {
     match flag {
         Flag::Retx => (tack.repeated_share() - plain.repeated_share()) / REPEATED,

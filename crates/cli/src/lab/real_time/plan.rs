@@ -8,6 +8,9 @@ use tack_lab::{Measure, Point, Receiver, Stack};
 use tack_sim::Scenario;
 use tack_sim::scenario::Transport;
 
+/// A limit of the pacing rate that no path reaches, bytes a second.
+pub(super) const UNREACHED: u64 = 12_500_000_000;
+
 /// A run that cannot be made, and a run that failed.
 #[derive(Debug)]
 pub(super) enum Trouble {

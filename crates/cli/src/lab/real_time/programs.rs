@@ -11,7 +11,7 @@ use tack_io::within;
 use tack_lab::{Stack, Taking, Tuning};
 
 use super::outcome::Outcome;
-use super::plan::{Plan, Trouble};
+use super::plan::{Plan, Trouble, UNREACHED};
 use super::seldom;
 
 /// How long a run may take beyond its own time.
@@ -19,9 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The most that buffers of TCP hold: several times what any of the paths does.
 const BUFFER: &str = "67108864";
-
-/// A limit of the pacing rate that no path reaches, bytes a second.
-pub(super) const UNREACHED: u64 = 12_500_000_000;
 
 /// What a buffer of TCP begins with, unless its program reads seldom.
 const FIRST_BUFFER: &str = "131072";

@@ -12,8 +12,7 @@ use tack_emulator::Host;
 use tack_io::namespace::Namespace;
 use tack_io::socket_options;
 
-use super::plan::{Plan, Trouble};
-use super::programs::UNREACHED;
+use super::plan::{Plan, Trouble, UNREACHED};
 
 /// Time between two reads.
 const PAUSE: Duration = Duration::from_millis(20);

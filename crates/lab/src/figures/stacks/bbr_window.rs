@@ -20,8 +20,8 @@ pub(super) enum Counts {
     Bytes,
     /// Whole packets, as Linux does (`bbr_bdp` and `bbr_ack_aggregation_cwnd` in
     /// net/ipv4/tcp_bbr.c): the bandwidth-delay product is rounded up, and what comes at once of
-    /// 0.1 s down. The rate is measured over a little more than [`BETWEEN`] (159.98 packets a second
-    /// for 32, by `ss`), so that a whole number of packets becomes one less.
+    /// 0.1 s down. The rate is measured over a little more than [`BETWEEN`] (159.98 packets a
+    /// second for 32, by `ss`), so that a whole number of packets becomes one less.
     Packets,
 }
 
@@ -39,7 +39,8 @@ pub(super) fn is_kept(counts: Counts, window: u32, rtt_min: f64) -> bool {
     (wanted / 2.0).ceil() * 2.0 == f64::from(window)
 }
 
-/// The smallest and the largest of the windows that BBR keeps where RTTmin is within these, seconds.
+/// The smallest and the largest of the windows that BBR keeps where RTTmin is within these bounds,
+/// seconds.
 pub(super) fn kept_windows(counts: Counts, [least, most]: [f64; 2]) -> RangeInclusive<f64> {
     let kept = |rtt_min| {
         let all = (2..200).step_by(2);
