@@ -204,6 +204,24 @@ fn recordings_are_read_before_anything_runs() {
 }
 
 #[test]
+fn a_path_that_figure_kernel_does_not_have_is_named_with_those_that_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| {
+        let run = lab(folder.path(), &[&["run"], arguments].concat());
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        run.stderr
+    };
+    let unknown = refused(&["kernel", "--path", "nowhere"]);
+    for words in ["--path \"nowhere\"", "802.11ac", "policer 12 Mbit/s"] {
+        assert!(unknown.contains(words), "{unknown}");
+    }
+    let excluded = refused(&["kernel", "--path", "policer", "--only", "n"]);
+    assert!(excluded.contains("--only leaves"), "{excluded}");
+    let other = refused(&["1", "--path", "policer"]);
+    assert!(other.contains("--path apply to figure kernel"), "{other}");
+}
+
+#[test]
 fn figures_are_listed_and_unknown_ones_refused() {
     let list = finish(tack().args(["lab", "list"]));
     assert_eq!(list.code, Some(0));
