@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use tack::{Builder, Endpoint, TunNetwork, TunOptions};
+use tack::{Builder, Endpoint, Segmentation, TunNetwork, TunOptions};
 
 use crate::exit::Failure;
 use crate::observe;
@@ -22,6 +22,11 @@ pub(crate) struct CarrierArgs {
     /// addresses of peers then have no meaning: each service has its TCP port
     #[arg(long, value_name = "CARRIER", default_value = "udp")]
     carrier: CarrierName,
+    /// Send each datagram by itself, without the kernel's segmentation offload (UDP GSO): on a path
+    /// that drops the second of two packets that come together it loses less, and costs more
+    /// processor time
+    #[arg(long, conflicts_with = "tun_address")]
+    no_gso: bool,
     /// Address of this program behind the TUN device, with the length of the network's prefix, such
     /// as 10.77.0.2/24; may be given once for IPv4 and once for IPv6
     #[arg(long, value_name = "ADDRESS/LENGTH", value_parser = address)]
@@ -79,6 +84,10 @@ impl CarrierArgs {
     pub(crate) fn build(&self, builder: Builder) -> io::Result<Endpoint> {
         let options = self.options()?;
         let Some(options) = options else {
+            let builder = match self.no_gso {
+                true => builder.segmentation(Segmentation::Single),
+                false => builder,
+            };
             let endpoint = builder.build()?;
             observe::register(&endpoint);
             return Ok(endpoint);
@@ -224,6 +233,14 @@ mod tests {
         let words = std::iter::once("tack").chain(line.split_whitespace());
         let program = Program::try_parse_from(words).map_err(|error| error.to_string())?;
         program.carrier.options().map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn without_offload_each_datagram_is_sent_by_itself() {
+        let program = Program::try_parse_from(["tack", "--no-gso"]).unwrap();
+        let loopback = "127.0.0.1:0".parse().unwrap();
+        let endpoint = program.carrier.build(Endpoint::builder().bind(loopback));
+        assert_eq!(endpoint.unwrap().carrier_stats().max_batch, 1);
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn values(
     let of_kernel = readings.iter().filter(within);
     let of_kernel = usual(of_kernel.map(|reading| reading.bbr_min_rtt));
     let [low, high] = match plan.stack {
-        Stack::Tack(_) => outcome.cc_min_rtt,
+        Stack::Tack(_) | Stack::TackWithoutGso => outcome.cc_min_rtt,
         _ => of_kernel,
     };
     let (earlier, later) = (earlier.sample, later.sample);
@@ -271,7 +271,7 @@ fn values(
             values.insert("tcp.compressed", counters.compressed / arrived);
             values.insert("tcp.widening", widening / arrived);
         }
-        Stack::Tack(_) => {
+        Stack::Tack(_) | Stack::TackWithoutGso => {
             values.insert("batches", outcome.batches);
             values.insert("sender.lost_share", outcome.lost / data);
             values.insert("disordered", disordered(outcome, acks, arrived));

@@ -16,6 +16,9 @@ pub enum Stack {
     Quinn(Tuning),
     /// This project's, with an endpoint that takes what arrives like this.
     Tack(Taking),
+    /// The same with [`Taking::Batches`], without GSO at the sender: it sends each segment by
+    /// itself.
+    TackWithoutGso,
 }
 
 /// How the receiving endpoint of this project takes segments that arrive together.
@@ -76,7 +79,7 @@ pub enum Tuning {
 }
 
 impl Stack {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Kernel(Receiver::Offloaded),
         Self::Kernel(Receiver::OffloadedSeldomRead),
         Self::Kernel(Receiver::Plain),
@@ -90,6 +93,7 @@ impl Stack {
         Self::Quinn(Tuning::Defaults),
         Self::Tack(Taking::Singly),
         Self::Tack(Taking::Batches),
+        Self::TackWithoutGso,
     ];
 
     /// The receiving host and program, where the kernel's TCP receives.
@@ -97,7 +101,7 @@ impl Stack {
         match self {
             Self::Kernel(receiver) | Self::KernelPaced(receiver) => Some(receiver),
             Self::KernelWithoutGso => Some(Receiver::Offloaded),
-            Self::Quinn(_) | Self::Tack(_) => None,
+            Self::Quinn(_) | Self::Tack(_) | Self::TackWithoutGso => None,
         }
     }
 
@@ -129,6 +133,7 @@ impl Stack {
             Self::Quinn(Tuning::Defaults) => "real-time quinn as it comes",
             Self::Tack(Taking::Singly) => "real-time tack",
             Self::Tack(Taking::Batches) => "real-time tack in batches",
+            Self::TackWithoutGso => "real-time tack in batches, without segmentation offload",
         }
     }
 }

@@ -88,7 +88,7 @@ impl Plan {
                 })?;
                 Ok(program)
             }
-            Stack::Tack(_) => std::env::current_exe()
+            Stack::Tack(_) | Stack::TackWithoutGso => std::env::current_exe()
                 .map_err(|error| Trouble::Failed(format!("cannot find this program: {error}"))),
         }
     }

@@ -144,6 +144,7 @@ impl Pair<'_> {
             }
             Stack::Quinn(tuning) => self.quinn(plan, program, tuning),
             Stack::Tack(taking) => self.tack(plan, program, taking),
+            Stack::TackWithoutGso => self.tack(plan, program, Taking::Batches),
         }
     }
 
@@ -187,6 +188,9 @@ impl Pair<'_> {
             .args(["--ack", &plan.ack, "--coalesce", coalesce, "-w", "64M"])
             .args(["-t", &format!("{}ms", plan.length.as_millis())])
             .args(["-O", &format!("{}ms", plan.omit.as_millis())]);
+        if plan.stack == Stack::TackWithoutGso {
+            sender.arg("--no-gso");
+        }
         let sender = start(&self.server.namespace, &mut sender)?;
         let outcome = Outcome::of_iperf3(&sender.finish(plan.omit + plan.length + PATIENCE)?)?;
         Ok(match taking {

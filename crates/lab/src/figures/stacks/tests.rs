@@ -3,10 +3,10 @@
 use super::bbr_window::{Counts, is_kept, kept_windows};
 use super::measured::value;
 use super::ways::{
-    AC, BATCHES_BBR, BATCHES_CUBIC, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_PLAIN, KERNEL_BBR_READ,
-    KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PACED, KERNEL_CUBIC_SELDOM,
-    N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER, QUINN_RARE, Route, TACK,
-    TACK_CUBIC, WAYS, cell, pantheon, routes, seeds, settled,
+    AC, BATCHES_BBR, BATCHES_CUBIC, BBR_NO_GSO, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_PLAIN,
+    KERNEL_BBR_READ, KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO, KERNEL_CUBIC_PACED,
+    KERNEL_CUBIC_SELDOM, N, OURS_BBR, OURS_CUBIC, QUINN_CUBIC, QUINN_DEFAULT, QUINN_FEWER,
+    QUINN_RARE, Route, TACK, TACK_CUBIC, WAYS, cell, pantheon, routes, seeds, settled,
 };
 use super::{FIGURE, is_wanted, plan, reduce};
 use crate::Verdict;
@@ -502,7 +502,7 @@ fn a_part_is_the_runs_of_its_claims_on_its_links() {
     // compression; eight, three of them policers, are measured after senders have settled, too.
     assert_eq!(
         count(&[Only::Gro, Only::Pantheon]),
-        18 * 4 + 2 + 6 * 4 + 5 * 2 + 3 * 3
+        18 * 4 + 2 + 6 * 5 + 5 * 2 + 3 * 3
     );
     assert_eq!(count(&[Only::Quic, Only::Wired]), 6);
     let whole = plan(&part(&[], 1));
@@ -752,6 +752,26 @@ fn bursts_are_no_reason_where_the_kernel_is_faster_with_them() {
     };
     assert_eq!(verdict(50e6), ["deviation"]);
     assert_eq!(verdict(200e6), ["fail"]);
+}
+
+#[test]
+fn pairs_of_segments_are_a_reason_where_the_difference_is_gone_without() {
+    let depth = part(&[Only::Gro, Only::Pantheon], 1);
+    let words = [
+        "policers",
+        "tack BBR delayed:2, batches beside kernel BBR, no GSO:",
+        "the same goodput",
+    ];
+    let verdict = |ours, singly| {
+        let differs: [(usize, &[(&str, f64)]); 2] = [
+            (BATCHES_BBR, &[(value::GOODPUT, ours)]),
+            (BBR_NO_GSO, &[(value::GOODPUT, singly)]),
+        ];
+        verdicts_at(&depth, &on_policers(&depth, &differs), &words)
+    };
+    assert_eq!(verdict(100e6, 100e6), ["pass"]);
+    assert_eq!(verdict(85e6, 100e6), ["deviation"]);
+    assert_eq!(verdict(85e6, 90e6), ["fail"]);
 }
 
 #[test]

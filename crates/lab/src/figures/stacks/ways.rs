@@ -42,7 +42,10 @@ impl Way {
 
     /// Whether this stack takes what one system call delivers together.
     pub(super) const fn is_batched(&self) -> bool {
-        matches!(self.stack, Stack::Tack(Taking::Batches))
+        matches!(
+            self.stack,
+            Stack::Tack(Taking::Batches) | Stack::TackWithoutGso
+        )
     }
 }
 
@@ -55,11 +58,11 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 }
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
-/// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] on policers
-/// only, what [`ONLY_AC`] begins over 802.11ac only. Without GSO the emulator of a machine with two
+/// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] and
+/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only. Without GSO the emulator of a machine with two
 /// processors is late over 802.11ac. Ways that a claim compares stand, and run, beside
 /// each other, but for those that one path alone has.
-pub(super) const WAYS: [Way; 24] = [
+pub(super) const WAYS: [Way; 25] = [
     kernel(
         "kernel CUBIC, read seldom",
         Receiver::OffloadedSeldomRead,
@@ -108,6 +111,12 @@ pub(super) const WAYS: [Way; 24] = [
         "delayed:2",
     ),
     way(
+        "tack BBR delayed:2, batches, no GSO",
+        Stack::TackWithoutGso,
+        "bbr",
+        "delayed:2",
+    ),
+    way(
         "kernel CUBIC, paced",
         Stack::KernelPaced(Receiver::Offloaded),
         "cubic",
@@ -147,9 +156,10 @@ pub(super) const QUINN_RARE: usize = 17;
 pub(super) const TACK_CUBIC: usize = 18;
 pub(super) const KERNEL_CUBIC_NO_GSO: usize = 19;
 pub(super) const KERNEL_BBR_NO_GSO: usize = 20;
-pub(super) const KERNEL_CUBIC_PACED: usize = 21;
-pub(super) const KERNEL_CUBIC_PLAIN_PACED: usize = 22;
-pub(super) const FEWER_ACKS_BBR: usize = 23;
+pub(super) const BBR_NO_GSO: usize = 21;
+pub(super) const KERNEL_CUBIC_PACED: usize = 22;
+pub(super) const KERNEL_CUBIC_PLAIN_PACED: usize = 23;
+pub(super) const FEWER_ACKS_BBR: usize = 24;
 
 /// The first of the ways that only 802.11n has.
 const ONLY_N: usize = QUINN_DEFAULT;
@@ -187,6 +197,7 @@ fn beside_gro(route: Route) -> &'static [usize] {
             KERNEL_BBR_PLAIN,
             KERNEL_CUBIC_NO_GSO,
             KERNEL_BBR_NO_GSO,
+            BBR_NO_GSO,
         ]
     } else if route.is_slow_radio() {
         &[KERNEL_CUBIC_NO_GSO]
@@ -323,7 +334,7 @@ impl Route {
         (0..WAYS.len()).filter(move |way| match (settled, *way) {
             (Some(settled), way) => settled.ways.contains(&way),
             (None, KERNEL_CUBIC_NO_GSO) => is_policer || is_slow_radio,
-            (None, KERNEL_BBR_NO_GSO) => is_policer,
+            (None, KERNEL_BBR_NO_GSO | BBR_NO_GSO) => is_policer,
             (None, ONLY_AC..) => is_ac,
             (None, ONLY_N..) => is_n,
             (None, _) => true,
