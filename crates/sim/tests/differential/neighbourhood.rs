@@ -69,8 +69,8 @@ pub(crate) fn coincidence(
 /// Most of the way to a flag at which TACK is no worse than the plain policy but for chance.
 const HALF: f64 = 0.5;
 
-/// With [`runs::FURTHER`] other seeds together the difference must be gone: no flag, by means and
-/// by medians, and by means less than half of what makes one. As on other paths TACK must not fail
+/// With [`runs::FURTHER`] other seeds together the difference must be gone: this flag is not
+/// raised, by means, and with medians of speed and time, and means show less than half of it. As on other paths TACK must not fail
 /// rarely where the plain policy never does, or less often.
 pub(crate) fn other_seeds(
     path: &Path,
