@@ -70,8 +70,8 @@ pub(crate) fn coincidence(
 const HALF: f64 = 0.5;
 
 /// With [`runs::FURTHER`] other seeds together the difference must be gone: this flag is not
-/// raised, by means, and with medians of speed and time, and means show less than half of it. As on other paths TACK must not fail
-/// rarely where the plain policy never does, or less often.
+/// raised, by means, and with medians of speed and time, and means show less than half of it. As on
+/// other paths TACK must not fail rarely where the plain policy never does, or less often.
 pub(crate) fn other_seeds(
     path: &Path,
     comparison: Comparison,
