@@ -66,7 +66,7 @@ pub(crate) fn coincidence(
     })
 }
 
-/// Most of the way to a flag at which TACK is no worse than the plain policy but for chance.
+/// A difference is chance only if it is less than this part of the difference that raises a flag.
 const HALF: f64 = 0.5;
 
 /// With [`runs::FURTHER`] other seeds together the difference must be gone: this flag is not

@@ -60,7 +60,8 @@ fn kept_in(counts: Counts, values: &Values) -> RangeInclusive<f64> {
 /// By how many segments the window of a run is below or above all those that BBR keeps at the
 /// RTTmin of that run.
 fn outside_kept(counts: Counts, values: &Values) -> f64 {
-    /// Bytes for each packet are a quotient of what two programs count, with clocks of their own.
+    /// Error of the window in segments. Two programs count the bytes and the packets, and begin and
+    /// end at slightly different times.
     const ROUNDED: f64 = 0.5;
     let (window, kept) = (median_window(values), kept_in(counts, values));
     let beyond = [kept.start() - window, window - kept.end()];

@@ -8,7 +8,7 @@ use super::measured::{
     acks_by_rule_of_linux, acks_of_batches, acks_of_handled, either, goodput, value,
 };
 use super::ways::{
-    AC, BATCHES_BBR, BATCHES_CUBIC, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_NO_GSO,
+    AC, BATCHES_BBR, BATCHES_CUBIC, BBR_NO_GSO, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_NO_GSO,
     KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO,
     KERNEL_CUBIC_PACED, KERNEL_CUBIC_PLAIN, KERNEL_CUBIC_PLAIN_PACED, KERNEL_CUBIC_SELDOM,
     OURS_BBR, OURS_CUBIC, Route, routes,
@@ -27,6 +27,8 @@ pub(super) struct Pair {
     seldom: usize,
     /// The kernel as it is, but without GSO at its sender.
     pub(super) without_gso: usize,
+    /// This stack in batches, without GSO at its sender, where that is measured.
+    pub(super) ours_without_gso: Option<usize>,
     /// The kernels of `single` and `joined`, paced, where their congestion control does not ask for
     /// pacing.
     paced: Option<[usize; 2]>,
@@ -39,6 +41,7 @@ pub(super) const PAIRS: [Pair; 2] = [
         joined: [BATCHES_BBR, KERNEL_BBR],
         seldom: KERNEL_BBR_SELDOM,
         without_gso: KERNEL_BBR_NO_GSO,
+        ours_without_gso: Some(BBR_NO_GSO),
         paced: None,
     },
     Pair {
@@ -47,6 +50,7 @@ pub(super) const PAIRS: [Pair; 2] = [
         joined: [BATCHES_CUBIC, KERNEL_CUBIC],
         seldom: KERNEL_CUBIC_SELDOM,
         without_gso: KERNEL_CUBIC_NO_GSO,
+        ours_without_gso: None,
         paced: Some([KERNEL_CUBIC_PLAIN_PACED, KERNEL_CUBIC_PACED]),
     },
 ];
@@ -196,8 +200,8 @@ pub(super) fn same_goodput(
     )
 }
 
-/// Excuses a difference to a kernel whose congestion control does not ask for pacing by the same
-/// kernel that is paced, where that surely has more goodput: to it there is no difference.
+/// Excuses a difference to a kernel that does not pace. The same kernel with pacing must have
+/// clearly more goodput, and this stack must have the goodput of that one.
 fn not_paced(
     measured: &Measured<'_>,
     route: Route,

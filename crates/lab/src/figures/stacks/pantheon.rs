@@ -12,8 +12,8 @@ use super::measured::{
     segments_of_window, value,
 };
 use super::ways::{
-    BATCHES_BBR, BBR_NO_GSO, KERNEL_BBR, KERNEL_BBR_NO_GSO, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER,
-    QUINN_FEWER_BBR, Route, TACK, WAYS, Why, pantheon, settled,
+    KERNEL_BBR, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK, WAYS, Why,
+    pantheon, settled,
 };
 use crate::claim::Claim;
 use crate::measure::Values;
@@ -63,14 +63,14 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
         let uncompressed = Some(pair.single[1]);
         claims.extend(policers([ours, kernel]).acknowledgements(uncompressed));
         let mut plain = policers([ours, pair.without_gso]).same_goodput();
-        if ours == BATCHES_BBR {
-            plain.claim = pairs_of_segments(measured, plain.claim);
+        if let Some(singly) = pair.ours_without_gso {
+            let singly = [singly, pair.without_gso];
+            claims.push(policers(singly).same_goodput());
+            plain.claim = pairs_of_segments(measured, ours, singly, plain.claim);
         }
         claims.push(plain);
         claims.push(policers([pair.without_gso, kernel]).faster(GOODPUT));
     }
-    let singly = Compared::new(measured, [BBR_NO_GSO, KERNEL_BBR_NO_GSO], true);
-    claims.push(singly.same_goodput());
     for ways in [
         [TACK, KERNEL_BBR],
         [TACK, QUINN_BBR],
@@ -186,11 +186,17 @@ fn bursts(measured: &Measured<'_>, pair: &Pair, claim: Claim) -> Claim {
 }
 
 /// Excuses a difference to the kernel without GSO on policers by segments that this stack sends two
-/// by two where a pacing quantum holds so many: without GSO as well, it has the kernel's goodput.
-fn pairs_of_segments(measured: &Measured<'_>, claim: Claim) -> Claim {
-    let singly = Compared::new(measured, [BBR_NO_GSO, KERNEL_BBR_NO_GSO], true);
+/// by two where a pacing quantum holds so many. The ways `singly`, this stack and the kernel both
+/// without GSO, must have the same goodput.
+fn pairs_of_segments(
+    measured: &Measured<'_>,
+    ours: usize,
+    singly: [usize; 2],
+    claim: Claim,
+) -> Claim {
+    let gained = Compared::new(measured, [singly[0], ours], true).change(goodput);
+    let singly = Compared::new(measured, singly, true);
     let left = singly.change(goodput);
-    let gained = Compared::new(measured, [BBR_NO_GSO, BATCHES_BBR], true).change(goodput);
     let finding = left.is_within(-GOODPUT..=GOODPUT);
     claim.or(
         format!(
