@@ -131,9 +131,9 @@ fn full_way_back(
     )
 }
 
-/// Excuses a higher goodput of this stack where the window has a few segments. Linux counts whole
+/// Bounds a higher goodput of this stack where the window has a few segments. Linux counts whole
 /// ones, and rounds down what is left of the window after a loss; this stack counts bytes. That is
-/// less than one segment, and so is what it may explain.
+/// less than one segment. How much of the difference it makes is not measured in these runs.
 fn few_segments(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim) -> Claim {
     let ways = pair.joined;
     let window = ways.map(|way| measured.of(route, way, segments_of_window));
@@ -142,10 +142,10 @@ fn few_segments(measured: &Measured<'_>, pair: &Pair, route: Route, claim: Claim
         100.0 * (goodput(ours) / goodput(theirs) - 1.0 - 1.0 / segments_of_window(theirs))
     });
     let reason = more.is_at_least(0.0).and(beyond.is_at_most(0.0));
-    claim.or(
+    claim.or_unexplained(
         format!(
             "The window has {} against {} segments on the mean. Linux counts whole ones, and rounds 0.7 of it down after a loss; this stack counts \
-                bytes. It has more goodput, and by less than a segment of the kernel's window: {beyond} points beyond that.",
+                bytes. It has more goodput, by less than a segment of the kernel's window: {beyond} points beyond that. Whether that rounding makes it is not measured.",
             window[0], window[1]
         ),
         measured.judged(&[route], &ways, reason),
