@@ -185,7 +185,8 @@ pub mod ack {
 /// Congestion control: the events that a [`CongestionController`] gets, and its answers.
 pub mod cc {
     pub use tack_tcp::cc::{
-        Ack, Algorithm, Cause, Congestion, CongestionController, ControllerFactory, Counting, Init,
-        Metrics, RateSample, RecoveryShaping, SendToken, Sent,
+        Ack, Algorithm, BbrOptions, BbrProfile, Cause, Congestion, CongestionController,
+        ControllerFactory, Counting, CubicProfile, Init, Metrics, ProbeRttKind, RateSample,
+        RecoveryShaping, SendToken, Sent,
     };
 }

@@ -172,7 +172,8 @@ pub(crate) struct PerfArgs {
     #[arg(long, conflicts_with = "server")]
     get_server_output: bool,
     /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound;
-    /// bbr:profile=realtime,probe_rtt=mild for media
+    /// bbr:profile=realtime,probe_rtt=mild for media; cubic:profile=linux by the rules of Linux, in
+    /// whole segments
     #[arg(
         long,
         short = 'C',

@@ -298,7 +298,7 @@ mod tests {
         let config = request().config(MAX_TIME, None).unwrap();
         assert_eq!(
             (config.congestion, config.mss, config.send_buffer),
-            (Algorithm::Cubic, 1000, 1 << 20)
+            (Algorithm::CUBIC, 1000, 1 << 20)
         );
         assert_eq!(config.ack, AckKind::delayed(4));
     }

@@ -26,7 +26,8 @@ pub(crate) const MAX_TRANSFERS: u16 = 1024;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TransportArgs {
     /// Congestion control of what the client sends: new_reno, cubic, bbr, vegas, compound;
-    /// bbr:profile=realtime,probe_rtt=mild for media
+    /// bbr:profile=realtime,probe_rtt=mild for media; cubic:profile=linux by the rules of Linux, in
+    /// whole segments
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) congestion: Algorithm,
     /// Acknowledgement policy of what this side receives: tack (delayed:2 with peers that do not

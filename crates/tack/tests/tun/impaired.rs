@@ -290,7 +290,7 @@ async fn matrix(cases: Vec<Case<9>>, seed: u64, mtu: u16, fault: Fault) -> Done 
             sack: on(sack),
             timestamps: on(timestamps),
             window_scaling: on(scaling),
-            congestion: [Algorithm::default(), Algorithm::Cubic][number % 2],
+            congestion: [Algorithm::default(), Algorithm::CUBIC][number % 2],
             max_rto: MAX_RTO,
             ..Config::default()
         };

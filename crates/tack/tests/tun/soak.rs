@@ -282,7 +282,7 @@ fn config(random: &mut RandomStream) -> Config {
         sack: random.chance(0.9),
         timestamps: random.chance(0.8),
         window_scaling: random.chance(0.9),
-        congestion: [Algorithm::default(), Algorithm::Cubic, Algorithm::NewReno]
+        congestion: [Algorithm::default(), Algorithm::CUBIC, Algorithm::NewReno]
             [random.below(3) as usize],
         // A reset that gets lost leaves a peer that only listens in the dark.
         keep_alive: Some(KeepAlive {

@@ -6,14 +6,14 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::{
-    Bbr, BbrOptions, BbrProfile, Compound, CongestionController, Cubic, Init, NewReno,
-    ProbeRttKind, Vegas,
+    Bbr, BbrOptions, BbrProfile, Compound, CongestionController, Cubic, CubicProfile, Init,
+    NewReno, ProbeRttKind, Vegas,
 };
 
 /// Which congestion controller to run.
 ///
-/// As text: `new_reno`, `cubic`, `bbr`, `vegas` or `compound`; `bbr` takes settings, as in
-/// `bbr:profile=realtime,probe_rtt=mild`. `Display` writes the shortest form that reads back as the
+/// As text: `new_reno`, `cubic`, `bbr`, `vegas` or `compound`; `bbr` and `cubic` take settings, as
+/// in `bbr:profile=realtime,probe_rtt=mild` and `cubic:profile=linux`. `Display` writes the shortest form that reads back as the
 /// same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum Algorithm {
     /// RFC 5681 and 6582.
     NewReno,
     /// RFC 9438 with HyStart++ (RFC 9406).
-    Cubic,
+    Cubic(CubicProfile),
     /// BBR version 1 as Linux runs it, with the extra_acked aggregation allowance; with a peer that
     /// acknowledges sparsely, the receiver-based form of it.
     Bbr(BbrOptions),
@@ -32,10 +32,13 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// RFC 9438 with its default settings.
+    pub const CUBIC: Self = Self::Cubic(CubicProfile::Default);
+
     /// Every algorithm with its default settings, for tables and sweeps.
     pub const ALL: [Self; 5] = [
         Self::NewReno,
-        Self::Cubic,
+        Self::CUBIC,
         Self::Bbr(BbrOptions::DEFAULT),
         Self::Vegas,
         Self::Compound,
@@ -45,7 +48,7 @@ impl Algorithm {
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewReno => "new_reno",
-            Self::Cubic => "cubic",
+            Self::Cubic(_) => "cubic",
             Self::Bbr(_) => "bbr",
             Self::Vegas => "vegas",
             Self::Compound => "compound",
@@ -56,7 +59,7 @@ impl Algorithm {
     pub fn build(self, init: &Init) -> Box<dyn CongestionController> {
         match self {
             Self::NewReno => Box::new(NewReno::new(init)),
-            Self::Cubic => Box::new(Cubic::new(init)),
+            Self::Cubic(profile) => Box::new(Cubic::new(init, profile)),
             Self::Bbr(options) => Box::new(Bbr::new(init, options)),
             Self::Vegas => Box::new(Vegas::new(init)),
             Self::Compound => Box::new(Compound::new(init)),
@@ -73,8 +76,10 @@ impl Default for Algorithm {
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        let Self::Bbr(options) = self else {
-            return Ok(());
+        let options = match self {
+            Self::Bbr(options) => options,
+            Self::Cubic(CubicProfile::Linux) => return f.write_str(":profile=linux"),
+            _ => return Ok(()),
         };
         let mut separator = ':';
         if options.profile == BbrProfile::RealTime {
@@ -94,7 +99,7 @@ impl fmt::Display for Algorithm {
 pub enum ParseAlgorithmError {
     /// No controller has this name.
     #[error(
-        "unknown congestion control `{0}`; one of: new_reno, cubic, bbr, vegas, compound (bbr takes settings, as in bbr:profile=realtime)"
+        "unknown congestion control `{0}`; one of: new_reno, cubic, bbr, vegas, compound (two take settings, as in bbr:profile=realtime and cubic:profile=linux)"
     )]
     Unknown(String),
     /// The controller takes no settings.
@@ -106,13 +111,20 @@ pub enum ParseAlgorithmError {
         settings: String,
     },
     /// The controller has no such setting.
-    #[error(
-        "unknown setting `{0}` of bbr; one of: profile=default, profile=realtime, probe_rtt=full, probe_rtt=mild"
-    )]
-    UnknownSetting(String),
+    #[error("unknown setting `{given}` of {algorithm}; one of: {allowed}")]
+    UnknownSetting {
+        /// The controller.
+        algorithm: &'static str,
+        /// What was given.
+        given: String,
+        /// What the controller understands.
+        allowed: &'static str,
+    },
     /// The setting has no such value.
-    #[error("`{value}` is not a {setting} of bbr; one of: {allowed}")]
+    #[error("`{value}` is not a {setting} of {algorithm}; one of: {allowed}")]
     Value {
+        /// The controller.
+        algorithm: &'static str,
         /// The setting.
         setting: &'static str,
         /// What was given.
@@ -121,8 +133,13 @@ pub enum ParseAlgorithmError {
         allowed: &'static str,
     },
     /// The setting was given before.
-    #[error("setting {0} of bbr is given twice; once is enough")]
-    Repeated(&'static str),
+    #[error("setting {setting} of {algorithm} is given twice; once is enough")]
+    Repeated {
+        /// The controller.
+        algorithm: &'static str,
+        /// The setting.
+        setting: &'static str,
+    },
 }
 
 impl FromStr for Algorithm {
@@ -140,6 +157,7 @@ impl FromStr for Algorithm {
         match (algorithm, settings) {
             (_, None) => Ok(algorithm),
             (Self::Bbr(_), Some(settings)) => read_bbr(settings).map(Self::Bbr),
+            (Self::Cubic(_), Some(settings)) => read_cubic(settings).map(Self::Cubic),
             (_, Some(settings)) => Err(ParseAlgorithmError::NoSettings {
                 algorithm: algorithm.name(),
                 settings: settings.to_string(),
@@ -151,46 +169,94 @@ impl FromStr for Algorithm {
 /// The settings after `bbr:`.
 fn read_bbr(settings: &str) -> Result<BbrOptions, ParseAlgorithmError> {
     let (mut profile, mut probe_rtt) = (None, None);
+    let bbr = Reading {
+        algorithm: "bbr",
+        allowed: "profile=default, profile=realtime, probe_rtt=full, probe_rtt=mild",
+    };
     for setting in settings.split(',') {
-        let repeated = match setting.split_once('=') {
+        match setting.split_once('=') {
             Some(("profile", value)) => {
-                let read = match value {
-                    "default" => BbrProfile::Default,
-                    "realtime" => BbrProfile::RealTime,
-                    _ => {
-                        return Err(ParseAlgorithmError::Value {
-                            setting: "profile",
-                            value: value.to_string(),
-                            allowed: "default, realtime",
-                        });
-                    }
-                };
-                profile.replace(read).map(|_| "profile")
+                let choices = [
+                    ("default", BbrProfile::Default),
+                    ("realtime", BbrProfile::RealTime),
+                ];
+                bbr.once(&mut profile, "profile", value, "default, realtime", choices)?;
             }
             Some(("probe_rtt", value)) => {
-                let read = match value {
-                    "full" => ProbeRttKind::Full,
-                    "mild" => ProbeRttKind::Mild,
-                    _ => {
-                        return Err(ParseAlgorithmError::Value {
-                            setting: "probe_rtt",
-                            value: value.to_string(),
-                            allowed: "full, mild",
-                        });
-                    }
-                };
-                probe_rtt.replace(read).map(|_| "probe_rtt")
+                let choices = [("full", ProbeRttKind::Full), ("mild", ProbeRttKind::Mild)];
+                bbr.once(&mut probe_rtt, "probe_rtt", value, "full, mild", choices)?;
             }
-            _ => return Err(ParseAlgorithmError::UnknownSetting(setting.to_string())),
-        };
-        if let Some(setting) = repeated {
-            return Err(ParseAlgorithmError::Repeated(setting));
+            _ => return Err(bbr.unknown(setting)),
         }
     }
     Ok(BbrOptions {
         profile: profile.unwrap_or_default(),
         probe_rtt: probe_rtt.unwrap_or_default(),
     })
+}
+
+/// The settings after `cubic:`.
+fn read_cubic(settings: &str) -> Result<CubicProfile, ParseAlgorithmError> {
+    let mut profile = None;
+    let cubic = Reading {
+        algorithm: "cubic",
+        allowed: "profile=default, profile=linux",
+    };
+    for setting in settings.split(',') {
+        let Some(("profile", value)) = setting.split_once('=') else {
+            return Err(cubic.unknown(setting));
+        };
+        let choices = [
+            ("default", CubicProfile::Default),
+            ("linux", CubicProfile::Linux),
+        ];
+        cubic.once(&mut profile, "profile", value, "default, linux", choices)?;
+    }
+    Ok(profile.unwrap_or_default())
+}
+
+/// Reads the settings of one controller.
+struct Reading {
+    algorithm: &'static str,
+    /// All of them, for messages.
+    allowed: &'static str,
+}
+
+impl Reading {
+    /// Reads one value of `setting` into `place`, which must be empty yet. `allowed` names the
+    /// choices.
+    fn once<T, const N: usize>(
+        &self,
+        place: &mut Option<T>,
+        setting: &'static str,
+        value: &str,
+        allowed: &'static str,
+        choices: [(&str, T); N],
+    ) -> Result<(), ParseAlgorithmError> {
+        let Self { algorithm, .. } = *self;
+        let mut choices = choices.into_iter();
+        let (_, read) =
+            choices
+                .find(|(name, _)| *name == value)
+                .ok_or_else(|| ParseAlgorithmError::Value {
+                    algorithm,
+                    setting,
+                    value: value.to_string(),
+                    allowed,
+                })?;
+        match place.replace(read) {
+            None => Ok(()),
+            Some(_) => Err(ParseAlgorithmError::Repeated { algorithm, setting }),
+        }
+    }
+
+    fn unknown(&self, setting: &str) -> ParseAlgorithmError {
+        ParseAlgorithmError::UnknownSetting {
+            algorithm: self.algorithm,
+            given: setting.to_string(),
+            allowed: self.allowed,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +271,8 @@ mod tests {
                 [ProbeRttKind::Full, ProbeRttKind::Mild]
                     .map(|probe_rtt| Algorithm::Bbr(BbrOptions { profile, probe_rtt }))
             });
-        for algorithm in Algorithm::ALL.into_iter().chain(options) {
+        let linux = Algorithm::Cubic(CubicProfile::Linux);
+        for algorithm in Algorithm::ALL.into_iter().chain(options).chain([linux]) {
             assert_eq!(algorithm.to_string().parse(), Ok(algorithm), "{algorithm}");
         }
     }
@@ -222,6 +289,8 @@ mod tests {
                 "bbr:profile=realtime,probe_rtt=mild",
             ),
             ("vegas", "vegas"),
+            ("cubic:profile=default", "cubic"),
+            ("cubic:profile=linux", "cubic:profile=linux"),
         ] {
             let algorithm = text.parse::<Algorithm>().expect(text);
             assert_eq!(algorithm.to_string(), shortest);
@@ -238,9 +307,17 @@ mod tests {
             ("BBR", "`BBR`", "bbr"),
             ("bbr2:profile=realtime", "`bbr2`", "bbr"),
             (
-                "cubic:profile=realtime",
+                "compound:profile=realtime",
                 "`profile=realtime`",
-                "cubic has no settings",
+                "compound has no settings",
+            ),
+            ("cubic:profile=realtime", "`realtime`", "default, linux"),
+            ("cubic:linux", "`linux` of cubic", "profile=linux"),
+            ("cubic:", "``", "profile=linux"),
+            (
+                "cubic:profile=linux,profile=linux",
+                "profile of cubic",
+                "once is enough",
             ),
             ("vegas:", "``", "vegas has no settings"),
             ("bbr:", "``", "profile=realtime"),

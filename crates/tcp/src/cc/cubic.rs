@@ -6,6 +6,7 @@
 //! bytes (the RFC counts segments), `t` is the time spent in congestion avoidance *with the window
 //! in use*.
 
+mod linux;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,18 @@ const C: f64 = 0.4;
 /// queues.
 const BETA_OF_MARKS: f64 = 0.85;
 
+/// By which rules CUBIC computes its window in congestion avoidance and after a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
+pub enum CubicProfile {
+    /// RFC 9438, in bytes.
+    #[default]
+    Default,
+    /// As Linux does, in whole segments: to tell how much of a difference to its TCP that makes.
+    /// With a window of few segments it is slower.
+    Linux,
+}
+
 /// A stage of congestion avoidance: begins after a reduction or slow start.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
@@ -41,6 +54,8 @@ struct Stage {
     origin: f64,
     /// Reno's window (`W_est`).
     w_est: f64,
+    /// Where whole segments are counted.
+    towards: linux::Towards,
 }
 
 /// Everything an undone episode restores (RFC 9438 §4.9).
@@ -69,6 +84,7 @@ pub struct Cubic {
     restart_window: u64,
     /// Multiplicative decrease factor.
     beta: f64,
+    profile: CubicProfile,
     state: State,
     undo: Undo<State>,
     unreported: Unreported,
@@ -76,13 +92,17 @@ pub struct Cubic {
 
 impl Cubic {
     /// A controller in its first slow start.
-    pub fn new(init: &Init) -> Self {
+    pub fn new(init: &Init, profile: CubicProfile) -> Self {
         let mss = init.mss.clamp(1, MAX_MSS);
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
             restart_window: init.restart_window.clamp(mss, MAX_WINDOW),
-            beta: BETA,
+            beta: match profile {
+                CubicProfile::Default => BETA,
+                CubicProfile::Linux => linux::BETA,
+            },
+            profile,
             state: State {
                 cwnd: initial_window,
                 ssthresh: u64::MAX,
@@ -102,7 +122,7 @@ impl Cubic {
     /// A controller in congestion avoidance that responds to congestion marks alone: the part that
     /// a model-based controller lacks.
     pub(super) fn of_marks(init: &Init) -> Self {
-        let mut cubic = Self::new(init);
+        let mut cubic = Self::new(init, CubicProfile::Default);
         cubic.beta = BETA_OF_MARKS;
         cubic.state.ssthresh = cubic.state.cwnd;
         cubic.state.hystart = None;
@@ -156,6 +176,7 @@ impl Cubic {
             k,
             origin: state.w_max,
             w_est: cwnd,
+            towards: linux::Towards::default(),
         }
     }
 
@@ -167,7 +188,10 @@ impl Cubic {
         };
         if ack.cwnd_limited {
             stage.t += ack.now.saturating_since(stage.counted).as_secs_f64();
-            self.grow(&mut stage, ack.srtt, bytes);
+            match self.profile {
+                CubicProfile::Default => self.grow(&mut stage, ack.srtt, bytes),
+                CubicProfile::Linux => self.grow_in_segments(&mut stage, ack.min_rtt, bytes),
+            }
         }
         stage.counted = ack.now;
         self.state.stage = Some(stage);
@@ -188,8 +212,7 @@ impl Cubic {
         let alpha = if stage.w_est >= state.cwnd_prior {
             1.0
         } else {
-            // Fair to Reno with this β.
-            3.0 * (1.0 - self.beta) / (1.0 + self.beta)
+            fair_to_reno(self.beta)
         };
         stage.w_est += alpha * share * mss;
         let new = if w_cubic(stage.t) < stage.w_est {
@@ -206,20 +229,47 @@ impl Cubic {
         state.fraction = (new - state.cwnd as f64).clamp(0.0, 1.0);
     }
 
+    /// The same as Linux does it.
+    fn grow_in_segments(&mut self, stage: &mut Stage, min_rtt: Duration, bytes: u64) {
+        let curve = linux::Curve {
+            mss: self.mss,
+            cwnd: self.state.cwnd,
+            per_reno: 1.0 / fair_to_reno(self.beta),
+            origin: stage.origin as u64,
+            until_plateau: stage.k - stage.t - min_rtt.as_secs_f64(),
+        };
+        let (cwnd, w_est) = stage.towards.grow(bytes, stage.w_est as u64, &curve);
+        self.state.cwnd = cwnd.min(MAX_WINDOW);
+        stage.w_est = w_est as f64;
+    }
+
+    /// Rounds down to whole segments, where these are counted.
+    fn counted(&self, window: f64) -> f64 {
+        let mss = self.mss as f64;
+        match self.profile {
+            CubicProfile::Default => window,
+            CubicProfile::Linux => libm::floor(window / mss) * mss,
+        }
+    }
+
     /// RFC 9438 §4.6 and §4.7. The new `ssthresh` is returned before its floor of two segments.
     fn reduce(&mut self, flight: u64) -> u64 {
+        let cwnd = self.counted(self.state.cwnd as f64);
+        let converged = self.counted(cwnd * (1.0 + self.beta) / 2.0);
+        let reduced = self.counted(flight.min(MAX_WINDOW) as f64 * self.beta);
+        let reduced = libm::round(reduced) as u64;
         let state = &mut self.state;
-        let cwnd = state.cwnd as f64;
-        state.w_max = if cwnd < state.w_max {
-            cwnd * (1.0 + self.beta) / 2.0
-        } else {
-            cwnd
-        };
+        state.w_max = if cwnd < state.w_max { converged } else { cwnd };
         state.cwnd_prior = cwnd;
-        let reduced = libm::round(flight.min(MAX_WINDOW) as f64 * self.beta) as u64;
         state.ssthresh = reduced.max(2 * self.mss);
         reduced
     }
+}
+
+/// Growth of Reno's window in segments for each window delivered that is fair to it with a decrease
+/// factor of `beta` (RFC 9438 §4.3).
+fn fair_to_reno(beta: f64) -> f64 {
+    3.0 * (1.0 - beta) / (1.0 + beta)
 }
 
 impl CongestionController for Cubic {
@@ -263,6 +313,7 @@ impl CongestionController for Cubic {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What
                 // is in flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
+                _ if self.profile == CubicProfile::Linux => self.state.cwnd,
                 _ if self.in_slow_start() => self.state.cwnd.min(congestion.prior_in_flight),
                 _ => self.unreported.used(congestion, self.state.cwnd, self.mss),
             };

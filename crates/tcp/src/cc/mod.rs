@@ -23,7 +23,7 @@ mod vegas;
 pub use algorithm::{Algorithm, ParseAlgorithmError};
 pub use bbr::{Bbr, BbrOptions, BbrProfile, ProbeRttKind};
 pub use compound::Compound;
-pub use cubic::Cubic;
+pub use cubic::{Cubic, CubicProfile};
 pub use custom::ControllerFactory;
 pub use new_reno::NewReno;
 pub use vegas::Vegas;

@@ -212,6 +212,7 @@ fn legacy_events() -> impl Strategy<Value = Vec<(Event, u64)>> {
 fn algorithm() -> impl Strategy<Value = Algorithm> {
     let mut all = Algorithm::ALL.to_vec();
     all.push("bbr:profile=realtime,probe_rtt=mild".parse().unwrap());
+    all.push(Algorithm::Cubic(CubicProfile::Linux));
     proptest::sample::select(all)
 }
 
@@ -293,7 +294,13 @@ proptest! {
     #[test]
     fn windows_move_the_right_way(
         algorithm in proptest::sample::select(
-            [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Vegas, Algorithm::Compound].as_slice(),
+            [
+                Algorithm::NewReno,
+                Algorithm::CUBIC,
+                Algorithm::Cubic(CubicProfile::Linux),
+                Algorithm::Vegas,
+                Algorithm::Compound,
+            ].as_slice(),
         ),
         events in legacy_events(),
     ) {

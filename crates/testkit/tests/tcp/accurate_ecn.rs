@@ -280,7 +280,7 @@ fn a_path_that_marks_everything_does_not_hold_the_sender_back() {
         let config = Config {
             ack: AckKind::delayed(2),
             accurate_ecn,
-            congestion: tack_tcp::Algorithm::Cubic,
+            congestion: tack_tcp::Algorithm::CUBIC,
             ..Config::default()
         };
         let mut pair = Pair::open(1, &config, forward, Model::default());
@@ -308,7 +308,7 @@ fn a_path_that_marks_everything_does_not_hold_the_sender_back() {
 /// Two ends over a path that marks and loses: the counts agree, and no controller collapses.
 #[test]
 fn a_path_that_marks_and_loses() {
-    for congestion in [tack_tcp::Algorithm::default(), tack_tcp::Algorithm::Cubic] {
+    for congestion in [tack_tcp::Algorithm::default(), tack_tcp::Algorithm::CUBIC] {
         let forward = || Model {
             mark: 0.02,
             loss: 0.005,

@@ -254,7 +254,7 @@ fn a_path_that_grows_is_noticed_after_ten_minutes() {
 /// A search on a path that loses and reorders finds the size all the same, and everything arrives.
 #[test]
 fn a_search_among_other_losses() {
-    for (seed, congestion) in [(1, Algorithm::default()), (2, Algorithm::Cubic)] {
+    for (seed, congestion) in [(1, Algorithm::default()), (2, Algorithm::CUBIC)] {
         let forward = Model {
             mtu: 1400,
             loss: 0.01,

@@ -193,7 +193,7 @@ fn a_busy_machine_does_not_slow_bbr_down() {
     };
     let all = [[20, 20], [4, 0], [4, 4], [12, 0]];
     for turns in &all[..if crate::is_long() { 4 } else { 1 }] {
-        let [bbr, cubic] = [Algorithm::default(), Algorithm::Cubic]
+        let [bbr, cubic] = [Algorithm::default(), Algorithm::CUBIC]
             .map(|congestion| seconds(congestion, turns.map(ms)));
         assert!(bbr < 1.3 * cubic, "{turns:?}: {bbr} s, CUBIC {cubic} s");
     }
@@ -214,7 +214,7 @@ fn late_turns_do_not_hold_back_a_small_window() {
         };
         upload(&config, wire, 4 << 20, [turn, Duration::ZERO])
     };
-    for congestion in [Algorithm::Cubic, Algorithm::default()] {
+    for congestion in [Algorithm::CUBIC, Algorithm::default()] {
         for (micros, most) in [(500, 1.02), (1_000, 1.1), (2_000, 1.7)] {
             let turn = Duration::from_micros(micros);
             let [prompt, late] = [Duration::ZERO, turn].map(|turn| seconds(congestion, turn));

@@ -188,7 +188,7 @@ fn factories_are_called_as_documented_and_named_in_reports() {
     assert_eq!(config.congestion_name(), "own");
     assert_eq!(config, config.clone());
     let other = Config {
-        congestion: Algorithm::Cubic,
+        congestion: Algorithm::CUBIC,
         ..Config::default()
     };
     assert_ne!(config, other);

@@ -11,7 +11,7 @@ use super::ways::{
     AC, BATCHES_BBR, BATCHES_CUBIC, BBR_NO_GSO, FEWER_ACKS_BBR, KERNEL_BBR, KERNEL_BBR_NO_GSO,
     KERNEL_BBR_PLAIN, KERNEL_BBR_READ, KERNEL_BBR_SELDOM, KERNEL_CUBIC, KERNEL_CUBIC_NO_GSO,
     KERNEL_CUBIC_PACED, KERNEL_CUBIC_PLAIN, KERNEL_CUBIC_PLAIN_PACED, KERNEL_CUBIC_SELDOM,
-    OURS_BBR, OURS_CUBIC, Route, routes,
+    LINUX_CUBIC, OURS_BBR, OURS_CUBIC, Route, routes,
 };
 use crate::claim::Claim;
 
@@ -58,9 +58,11 @@ pub(super) const PAIRS: [Pair; 2] = [
 impl Pair {
     /// What this stack does in a comparison.
     pub(super) fn called(&self, ways: [usize; 2]) -> String {
-        match ways[0] == self.joined[0] {
-            true => format!("{} with delayed:2 in batches", self.name),
-            false => format!("{} with delayed:2", self.name),
+        let name = self.name;
+        match ways[0] {
+            LINUX_CUBIC => format!("{name} by Linux' rules with delayed:2 in batches"),
+            way if way == self.joined[0] => format!("{name} with delayed:2 in batches"),
+            _ => format!("{name} with delayed:2"),
         }
     }
 }

@@ -59,10 +59,11 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
 /// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] and
-/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only. Without GSO the
-/// emulator of a machine with two processors is late over 802.11ac. Ways that a claim compares
+/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only, and
+/// [`LINUX_CUBIC`] where the window has few segments. Without GSO the emulator of a machine with two
+/// processors is late over 802.11ac. Ways that a claim compares
 /// stand, and run, beside each other, but for those that one path alone has.
-pub(super) const WAYS: [Way; 25] = [
+pub(super) const WAYS: [Way; 26] = [
     kernel(
         "kernel CUBIC, read seldom",
         Receiver::OffloadedSeldomRead,
@@ -134,6 +135,11 @@ pub(super) const WAYS: [Way; 25] = [
         "bbr",
         "delayed:32",
     ),
+    ours(
+        "tack CUBIC delayed:2, batches, by Linux' rules",
+        Taking::Batches,
+        "cubic:profile=linux",
+    ),
 ];
 pub(super) const KERNEL_CUBIC_SELDOM: usize = 0;
 pub(super) const KERNEL_CUBIC: usize = 1;
@@ -160,6 +166,7 @@ pub(super) const BBR_NO_GSO: usize = 21;
 pub(super) const KERNEL_CUBIC_PACED: usize = 22;
 pub(super) const KERNEL_CUBIC_PLAIN_PACED: usize = 23;
 pub(super) const FEWER_ACKS_BBR: usize = 24;
+pub(super) const LINUX_CUBIC: usize = 25;
 
 /// The first of the ways that only 802.11n has.
 const ONLY_N: usize = QUINN_DEFAULT;
@@ -203,6 +210,8 @@ fn beside_gro(route: Route) -> &'static [usize] {
         &[KERNEL_CUBIC_NO_GSO]
     } else if route.is_wireless {
         &[KERNEL_CUBIC_PACED, FEWER_ACKS_BBR]
+    } else if route.has(LINUX_CUBIC) {
+        &[LINUX_CUBIC]
     } else {
         &[]
     }
@@ -276,7 +285,7 @@ pub(super) enum Why {
     Nothing,
     /// Acknowledgements may fill the way back, which delivers at most so many bytes a second.
     FullWayBack(f64),
-    /// The window has so few segments that it matters how parts of one are counted.
+    /// The window has so few segments that it matters by which rules a part of one is counted.
     FewSegments,
     /// The window follows from a rate, and the rate from the window.
     Window,
@@ -335,6 +344,7 @@ impl Route {
             (Some(settled), way) => settled.ways.contains(&way),
             (None, KERNEL_CUBIC_NO_GSO) => is_policer || is_slow_radio,
             (None, KERNEL_BBR_NO_GSO | BBR_NO_GSO) => is_policer,
+            (None, LINUX_CUBIC) => false,
             (None, ONLY_AC..) => is_ac,
             (None, ONLY_N..) => is_n,
             (None, _) => true,
@@ -383,7 +393,7 @@ pub(super) const SETTLED: [Settled; 8] = [
     Settled {
         path: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss",
         name: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss, from 40 s on",
-        ways: &[BATCHES_CUBIC, KERNEL_CUBIC],
+        ways: &[BATCHES_CUBIC, KERNEL_CUBIC, LINUX_CUBIC],
         why: Why::FewSegments,
         warmup: "40s",
         duration: "130s",

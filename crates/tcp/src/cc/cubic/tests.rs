@@ -7,7 +7,11 @@ const MSS: u64 = 1000;
 
 /// In its first slow start, with a window of `segments`.
 fn beginning_with(segments: u64) -> Cubic {
-    Cubic::new(&Init {
+    with_profile(segments, CubicProfile::Default)
+}
+
+fn with_profile(segments: u64, profile: CubicProfile) -> Cubic {
+    let init = Init {
         now: Instant::ZERO,
         mss: MSS,
         initial_window: segments * MSS,
@@ -15,7 +19,8 @@ fn beginning_with(segments: u64) -> Cubic {
         rtt: None,
         seed: 0,
         counting: crate::cc::Counting::Bytes,
-    })
+    };
+    Cubic::new(&init, profile)
 }
 
 /// In congestion avoidance after a reduction from `segments`.
@@ -188,4 +193,72 @@ fn a_mark_may_bring_the_window_to_one_segment() {
     let mut cubic = reduced_from(10);
     cubic.on_congestion(&congestion(Cause::Ecn, MSS, 0));
     assert_eq!((cubic.cwnd(), cubic.ssthresh()), (MSS, 2 * MSS));
+}
+
+/// With the rules of Linux, after a reduction from `segments` of which the maximum before was `max`.
+fn linux_reduced_from(max: u64, segments: u64) -> Cubic {
+    let mut cubic = with_profile(max, CubicProfile::Linux);
+    cubic.state.hystart = None;
+    cubic.on_congestion(&congestion(Cause::Loss, max * MSS, 0));
+    cubic.on_recovered(Instant::ZERO);
+    cubic.state.cwnd = segments * MSS;
+    cubic.on_congestion(&congestion(Cause::Loss, segments * MSS, 0));
+    cubic.on_recovered(Instant::ZERO);
+    cubic
+}
+
+#[test]
+fn linux_rounds_reductions_down_to_whole_segments() {
+    for (segments, reduced, converged) in [(9, 6, 7), (7, 4, 5), (6, 4, 5), (5, 3, 4), (4, 2, 3)] {
+        let cubic = linux_reduced_from(10, segments);
+        let found = (cubic.cwnd() / MSS, cubic.state.w_max as u64 / MSS);
+        assert_eq!(found, (reduced, converged), "{segments}");
+        assert_eq!(cubic.cwnd() % MSS, 0);
+    }
+    // Two are the fewest.
+    assert_eq!(linux_reduced_from(10, 2).cwnd(), 2 * MSS);
+    // In bytes the same makes parts of a segment.
+    let mut cubic = beginning_with(9);
+    cubic.on_congestion(&congestion(Cause::Loss, 9 * MSS, 0));
+    assert_eq!(cubic.cwnd(), 6_300);
+}
+
+#[test]
+fn linux_grows_by_whole_segments_and_later() {
+    let rtt = Duration::from_millis(40);
+    let segments = |profile| {
+        let mut cubic = with_profile(10, profile);
+        cubic.on_congestion(&congestion(Cause::Loss, 10 * MSS, 0));
+        cubic.on_recovered(Instant::ZERO);
+        assert_eq!(cubic.cwnd(), 7 * MSS);
+        [0, 1, 2, 3, 4].map(|step| {
+            let from = Duration::from_millis(200 * step);
+            grow(&mut cubic, from, from + Duration::from_millis(200), rtt);
+            cubic.cwnd()
+        })
+    };
+    let linux = segments(CubicProfile::Linux);
+    let bytes = segments(CubicProfile::Default);
+    assert!(linux.iter().all(|cwnd| cwnd % MSS == 0), "{linux:?}");
+    // What lies below the plateau is rounded down, so that it may be ahead by a part of a segment.
+    for (linux, bytes) in linux.iter().zip(&bytes) {
+        assert!(*linux < *bytes + MSS / 2, "{linux} {bytes}");
+    }
+    // Linux' estimate of Reno does not grow faster once it is past the window that lost.
+    assert!((20..=23).contains(&(linux[4] / MSS)), "{linux:?}");
+    assert!((28..=34).contains(&(bytes[4] / MSS)), "{bytes:?}");
+    assert!(linux.is_sorted());
+}
+
+#[test]
+fn with_many_segments_linux_is_as_fast() {
+    let rtt = Duration::from_millis(100);
+    let [bytes, linux] = [CubicProfile::Default, CubicProfile::Linux].map(|profile| {
+        let mut cubic = with_profile(1_000, profile);
+        cubic.on_congestion(&congestion(Cause::Loss, 1_000 * MSS, 0));
+        cubic.on_recovered(Instant::ZERO);
+        grow(&mut cubic, Duration::ZERO, Duration::from_secs(18), rtt);
+        cubic.cwnd() as f64
+    });
+    assert!((0.97..=1.03).contains(&(linux / bytes)), "{linux} {bytes}");
 }
