@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, SecureStream};
+use tack::secure::{
+    Admission, HandshakeLimits, Identity, SecureListenOptions, SecureListener, SecureStream,
+};
 use tack::{Builder, Config, Endpoint, ListenOptions};
 use tack_pairing::code::CurrentCode;
 use tack_pairing::meeting::{Authenticated, Intent, ProofMethod, Waiting};
@@ -41,6 +43,12 @@ use crate::volume::Volume;
 /// Meetings under way at a time. For a further one the oldest is given up: an honest one takes a
 /// few round trips, so peers that say nothing keep nobody out.
 const MAX_MEETINGS: usize = 64;
+/// TLS handshakes under way at a time at one of the two ports, and those of one network. At these
+/// limits a further one takes the place of the oldest: a flood displaces itself.
+const MAX_HANDSHAKES: usize = 512;
+const MAX_HANDSHAKES_OF_A_NETWORK: usize = 128;
+/// Connections at one port that no handshake has begun with.
+const BACKLOG: usize = 64;
 /// Lines about peers that were not let in; what follows is not told, lest a stranger fill a disk.
 const MAX_COMPLAINTS: u32 = 50;
 
@@ -102,6 +110,7 @@ pub(crate) struct WaitingConfig<'a> {
     /// The TCP port of the service, within the UDP port.
     pub(crate) tcp_port: u16,
     pub(crate) config: Config,
+    /// Of peers that were admitted, or for listeners besides this side's.
     pub(crate) max_connections: usize,
     pub(crate) carrier: &'a CarrierArgs,
 }
@@ -153,9 +162,15 @@ impl WaitingSide {
         own: OwnIdentity,
         config: WaitingConfig<'_>,
     ) -> Result<Self, Failure> {
+        let limits =
+            HandshakeLimits::default().at_most(MAX_HANDSHAKES, MAX_HANDSHAKES_OF_A_NETWORK);
+        // Strangers never take the room of those who are admitted: each limit is reached before the
+        // endpoint has no more connections.
+        let ports = if config.args.no_code { 1 } else { 2 };
+        let strangers = BACKLOG + limits.total + limits.waiting + MAX_MEETINGS;
         let builder = Endpoint::builder()
             .identity(own.identity.clone())
-            .max_connections(config.max_connections);
+            .max_connections(config.max_connections + ports * strangers);
         let bind = |address: SocketAddr| config.carrier.build(builder.clone().bind(address));
         if config.socket.is_some() && config.carrier.is_tun() {
             return Err(Failure::usage(
@@ -225,10 +240,13 @@ impl WaitingSide {
         });
         let listen = |port: u16, identity: Identity| {
             let shared = Arc::clone(&shared);
+            let transport = ListenOptions::new().config(config.config.clone());
+            let transport = transport.backlog(BACKLOG);
             // Whom to let in is decided in the meeting, which has words.
             let options = SecureListenOptions::new(ALPN, |_, _| Admission::Admit)
                 .identity(identity)
-                .transport(ListenOptions::new().config(config.config.clone()))
+                .limits(limits)
+                .transport(transport)
                 .on_failure(move |peer, error| shared.complain(peer, &error.to_string()));
             endpoint
                 .listen_secure(port, options)
@@ -474,11 +492,34 @@ impl Drop for LookAtCode<'_> {
     }
 }
 
+/// The connection of a peer that is not let in, or not yet. It is reset when it is given up, also
+/// with its meeting: one that waited for the peer to close it would take a place until then.
+struct Stranger(Option<SecureStream>);
+
+impl Stranger {
+    fn stream(&mut self) -> &mut SecureStream {
+        self.0.as_mut().expect("only `let_in` takes it")
+    }
+
+    fn let_in(mut self) -> SecureStream {
+        self.0.take().expect("taken once")
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        if let Some(stream) = self.0.take() {
+            stream.reset();
+        }
+    }
+}
+
 /// The peer, if it is let in.
-async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option<AdmittedPeer> {
+async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option<AdmittedPeer> {
     // The first here, so that it is dropped after the attempt.
     let _look = LookAtCode(shared);
-    let channel = match channel(&stream) {
+    let mut stranger = Stranger(Some(stream));
+    let channel = match channel(stranger.stream()) {
         Ok(channel) => channel,
         Err(error) => {
             shared.complain(peer, &error.to_string());
@@ -487,7 +528,7 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
     };
     let own = shared.own.identity.clone();
     let machine = Waiting::new(channel, own, shared.own.rotations.clone());
-    let met = match exchange::wait(&mut stream, machine, &shared.host).await {
+    let met = match exchange::wait(stranger.stream(), machine, &shared.host).await {
         Ok(Some(met)) => met,
         Ok(None) => return None,
         Err(error) => {
@@ -523,8 +564,22 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
         },
         "let a peer in"
     );
-    let link = PeerStream::Secure(Box::new(stream), met.peer);
+    let link = PeerStream::Secure(Box::new(stranger.let_in()), met.peer);
     Some(AdmittedPeer { link, met })
+}
+
+async fn sleep_or_for_ever(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until there is a code that is not burnt.
+async fn until_renewed(shared: &Shared) {
+    while shared.current_code.is_burnt() {
+        shared.look.notified().await;
+    }
 }
 
 /// Puts a new code in place of a burnt one, after a pause or when a person asks.
@@ -538,17 +593,24 @@ async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
         shared.withdraw();
         burnt += 1;
         let pause = code::pause(burnt);
-        let keys = match has_keyboard {
-            true => ", or when you press Enter",
-            false => "",
+        let new = match (pause, has_keyboard) {
+            (Some(pause), false) => format!("A new code follows in {} s", pause.as_secs()),
+            (Some(pause), true) => {
+                let seconds = pause.as_secs();
+                format!("A new code follows in {seconds} s, or when you press Enter")
+            }
+            (None, true) => {
+                "So many were used up that a new one only follows when you press Enter".to_owned()
+            }
+            (None, false) => "So many were used up that no new one follows".to_owned(),
         };
         eprintln!(
-            "tack: the code is used up: each code permits one attempt. A new code follows in {} s{keys}; the ticket stays valid",
-            pause.as_secs()
+            "tack: the code is used up: each code permits one attempt. {new}; the ticket stays valid"
         );
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = sleep_or_for_ever(pause) => {}
             () = keyboard::enter(), if has_keyboard => {}
+            () = until_renewed(&shared), if pause.is_none() => {}
         }
         // A transfer by ticket that was complete meanwhile has put a new one in place already.
         if !shared.current_code.is_burnt() {

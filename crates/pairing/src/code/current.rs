@@ -6,10 +6,12 @@ use std::time::Duration;
 use super::Code;
 
 /// The pause before a code that replaces a burnt one, when nobody presses a key: the first, and the
-/// longest that it doubles to. With the longest, a neighbour has 144 attempts a day, and about 150
-/// on the first one, each with a chance of one in 65,536.
+/// longest that it doubles to.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// So many codes are burnt before no further one comes by itself. A neighbour has so many attempts
+/// in all, and one of them succeeds with a chance of one in 3,277.
+const MOST_BURNT: u32 = 20;
 
 /// Holds the code of a waiting program, and gives it out for one attempt.
 ///
@@ -114,11 +116,11 @@ impl CurrentCode {
     }
 }
 
-/// How long to wait before a new code when `burnt` were burnt, unless a person asks for it.
-pub fn pause(burnt: u32) -> Duration {
-    FIRST_PAUSE
-        .saturating_mul(2u32.saturating_pow(burnt.saturating_sub(1)))
-        .min(LONGEST_PAUSE)
+/// How long to wait before a new code when `burnt` were burnt; `None` where only a person may ask
+/// for one: guesses are bounded in all.
+pub fn pause(burnt: u32) -> Option<Duration> {
+    let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(burnt.saturating_sub(1)));
+    (burnt < MOST_BURNT).then_some(pause.min(LONGEST_PAUSE))
 }
 
 /// One attempt with a code; burns it when dropped without confirmation.
@@ -202,19 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_bound() {
-        assert_eq!(pause(1), Duration::from_secs(10));
-        assert_eq!(pause(2), Duration::from_secs(20));
-        assert_eq!(pause(40), Duration::from_secs(600));
-        // Codes of the first day and of one after it.
-        let (day, mut codes, mut time) = (Duration::from_secs(24 * 3600), 1, Duration::ZERO);
-        while time + pause(codes) <= day {
-            time += pause(codes);
-            codes += 1;
-        }
-        assert_eq!(
-            (codes, day.div_duration_f64(LONGEST_PAUSE) as u32),
-            (149, 144)
-        );
+    fn pauses_grow_to_a_bound_and_codes_end() {
+        let seconds = |burnt| pause(burnt).map(|pause| pause.as_secs());
+        assert_eq!(seconds(1), Some(10));
+        assert_eq!(seconds(2), Some(20));
+        assert_eq!(seconds(7), Some(600));
+        assert_eq!(seconds(19), Some(600));
+        assert_eq!(seconds(20), None);
+        assert_eq!(seconds(u32::MAX), None);
+        // Codes that nobody asked for, the first one included.
+        let guesses = 1 + (1..).take_while(|burnt| pause(*burnt).is_some()).count();
+        assert_eq!(guesses, 20);
     }
 }

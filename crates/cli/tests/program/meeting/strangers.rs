@@ -1,35 +1,81 @@
 //! Peers without ticket, code or key: some say nothing, some speak clear text.
 
-use super::{Side, text};
+use tack::secure::{Identity, SecureStream};
+use tack::{DEFAULT_PORT, Endpoint, Stream};
+
+use super::{Side, Waiting, text};
 use crate::support;
 
+/// The TCP ports for tickets and known peers, and for codes.
+const PORTS: [u16; 2] = [DEFAULT_PORT, DEFAULT_PORT + 16];
+
+/// Connections that say nothing: TCP alone at both ports, and with a complete TLS handshake. More
+/// than there is room for of each, all from one network, which is the worst case for an honest peer
+/// there.
+struct Silent {
+    _plain: Vec<Stream>,
+    _encrypted: Vec<SecureStream>,
+}
+
+impl Silent {
+    async fn at(address: &str) -> Self {
+        let identity = Identity::generate().unwrap();
+        let endpoint = Endpoint::builder().identity(identity).build().unwrap();
+        let mut plain = Vec::new();
+        for port in PORTS {
+            for _ in 0..400 {
+                plain.push(endpoint.connect(address).port(port).await.unwrap());
+            }
+        }
+        let mut connecting = tokio::task::JoinSet::new();
+        for _ in 0..80 {
+            let (endpoint, address) = (endpoint.clone(), address.to_owned());
+            connecting
+                .spawn(async move { endpoint.connect(address.as_str()).any_key(b"tack/1").await });
+        }
+        let encrypted = connecting.join_all().await.into_iter().map(Result::unwrap);
+        Self {
+            _plain: plain,
+            _encrypted: encrypted.collect(),
+        }
+    }
+}
+
 #[tokio::test]
-async fn peers_that_say_nothing_keep_nobody_out() {
-    use tack::secure::Identity;
+async fn peers_that_say_nothing_keep_no_sender_out() {
     let (alice, bob) = (Side::new(), Side::new());
     let receiver = alice.receive(&[]);
-    let identity = Identity::generate().unwrap();
-    let endpoint = tack::Endpoint::builder()
-        .identity(identity)
-        .build()
-        .unwrap();
-    // More than there is room for.
-    let mut connecting = tokio::task::JoinSet::new();
-    for _ in 0..80 {
-        let (endpoint, address) = (endpoint.clone(), receiver.address.clone());
-        connecting
-            .spawn(async move { endpoint.connect(address.as_str()).any_key(b"tack/1").await });
-    }
-    let silent = connecting.join_all().await;
-    assert!(silent.iter().all(Result::is_ok), "{silent:?}");
+    let silent = Silent::at(&receiver.address).await;
     let sent = tokio::task::spawn_blocking(move || {
-        let sent = bob.run(&["send", text(&bob.file("file", 10)), &receiver.ticket]);
+        let (first, second) = (bob.file("first", 10), bob.file("second", 10));
+        let address = receiver.address.as_str();
+        let by_code = bob.run(&["send", text(&first), address, "--code", &receiver.code]);
+        let by_ticket = bob.run(&["send", text(&second), &receiver.ticket]);
         drop(receiver);
-        sent
+        [by_code, by_ticket]
     });
-    let sent = sent.await.unwrap();
-    assert_eq!(sent.code, Some(0), "{sent:?}");
-    assert!(alice.received("file").is_some());
+    for sent in sent.await.unwrap() {
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    }
+    assert!(alice.received("first").is_some() && alice.received("second").is_some());
+    drop(silent);
+}
+
+#[tokio::test]
+async fn peers_that_say_nothing_keep_no_receiver_out() {
+    let (alice, bob) = (Side::new(), Side::new());
+    let file = alice.file("file", 10);
+    let sender =
+        Waiting::start(&mut alice.command(&["send", text(&file), "--listen", "127.0.0.1:0"]));
+    let silent = Silent::at(&sender.address).await;
+    let received = tokio::task::spawn_blocking(move || {
+        let received = bob.run(&["recv", &sender.ticket, "--dir", "inbox"]);
+        (received, bob.received("file"), sender.end())
+    });
+    let (received, file, (code, said)) = received.await.unwrap();
+    assert_eq!(received.code, Some(0), "{received:?}");
+    assert!(file.is_some());
+    assert_eq!(code, Some(0), "{said}");
     drop(silent);
 }
 
