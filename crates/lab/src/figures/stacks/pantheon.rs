@@ -12,8 +12,8 @@ use super::measured::{
     segments_of_window, value,
 };
 use super::ways::{
-    KERNEL_BBR, LINUX_CUBIC, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER, QUINN_FEWER_BBR, Route, TACK,
-    WAYS, Why, pantheon, settled,
+    KERNEL_BBR, KERNEL_CUBIC_PACED, LINUX_CUBIC, QUINN_BBR, QUINN_CUBIC, QUINN_FEWER,
+    QUINN_FEWER_BBR, Route, TACK, WAYS, Why, pantheon, settled,
 };
 use crate::claim::Claim;
 use crate::measure::Values;
@@ -37,11 +37,10 @@ pub(super) fn claims(measured: &Measured<'_>) -> Vec<Stated> {
             let claim = match route.settled.map(|settled| settled.why) {
                 Some(Why::FullWayBack(most)) => full_way_back(measured, pair, route, most, claim),
                 Some(Why::FewSegments) => {
-                    let [ours, kernel] = pair.joined;
-                    let by_rules = [LINUX_CUBIC, kernel];
-                    let same = same_goodput(measured, pair, by_rules, "as it is", route);
-                    claims.push(measured.state(&[route], &by_rules, same));
-                    few_segments(measured, by_rules, ours, route, claim)
+                    let alike = [LINUX_CUBIC, KERNEL_CUBIC_PACED];
+                    let same = same_goodput(measured, pair, alike, "as it is, paced", route);
+                    claims.push(measured.state(&[route], &alike, same));
+                    few_segments(measured, pair.joined, alike, route, claim)
                 }
                 Some(Why::Window) => {
                     let by_window = by_window(measured, pair, route);
@@ -137,30 +136,35 @@ fn full_way_back(
     )
 }
 
-/// Excuses a difference where the window has a few segments by the rules of CUBIC. Linux counts
-/// whole ones, and rounds down what is left of the window after a loss; this stack follows RFC 9438
-/// in bytes. The ways `by_rules`, this stack with Linux' rules and the kernel, must have the same
-/// goodput.
+/// Excuses a difference where the window has a few segments by the rules of CUBIC, and by pacing.
+/// Linux counts whole segments, and rounds down what is left of the window after a loss; this stack
+/// follows RFC 9438 in bytes, and paces. The ways `alike`, this stack with Linux' rules and the
+/// kernel paced, must have the same goodput.
 fn few_segments(
     measured: &Measured<'_>,
-    by_rules: [usize; 2],
-    ours: usize,
+    ways: [usize; 2],
+    alike: [usize; 2],
     route: Route,
     claim: Claim,
 ) -> Claim {
-    let [linux, kernel] = by_rules;
-    let ways = [ours, linux, kernel];
-    let window = ways.map(|way| measured.of(route, way, segments_of_window));
-    let more = measured.change(route, [ours, linux], goodput);
-    let left = measured.change(route, by_rules, goodput);
+    let ([ours, kernel], [linux, paced]) = (ways, alike);
+    let all = [ours, linux, paced, kernel];
+    let window = all.map(|way| measured.of(route, way, segments_of_window));
+    let more = |ways| measured.change(route, ways, goodput);
+    let left = more(alike);
     claim.or(
         format!(
-            "The window has {} segments on the mean, {} with Linux' rules, and {} with the kernel. Linux counts whole ones, and rounds 0.7 of the \
-                window down after a loss; this stack follows RFC 9438 in bytes, and so has {more} % more goodput than by Linux' rules. By these it \
-                has {left} % more than the kernel.",
-            window[0], window[1], window[2]
+            "The window has a few segments. Linux counts whole ones, and rounds 0.7 of the window down after a loss; this stack follows RFC 9438 in \
+                bytes, and so has {} % more goodput than by Linux' rules. It paces, and the kernel, which does not, has {} % more so than paced. With both \
+                alike {left} % is the difference. The windows have {} segments, {} by Linux' rules, {} with the kernel paced, and {} as it is.",
+            more([ours, linux]),
+            more([kernel, paced]),
+            window[0],
+            window[1],
+            window[2],
+            window[3],
         ),
-        measured.judged(&[route], &ways, left.is_within(-GOODPUT..=GOODPUT)),
+        measured.judged(&[route], &all, left.is_within(-GOODPUT..=GOODPUT)),
     )
 }
 

@@ -59,9 +59,9 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
 /// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] and
-/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only, and
-/// [`LINUX_CUBIC`] where the window has few segments. Without GSO the emulator of a machine with two
-/// processors is late over 802.11ac. Ways that a claim compares
+/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only; where the window has
+/// few segments also [`LINUX_CUBIC`] and [`KERNEL_CUBIC_PACED`]. Without GSO the emulator of a
+/// machine with two processors is late over 802.11ac. Ways that a claim compares
 /// stand, and run, beside each other, but for those that one path alone has.
 pub(super) const WAYS: [Way; 26] = [
     kernel(
@@ -211,7 +211,7 @@ fn beside_gro(route: Route) -> &'static [usize] {
     } else if route.is_wireless {
         &[KERNEL_CUBIC_PACED, FEWER_ACKS_BBR]
     } else if route.has(LINUX_CUBIC) {
-        &[LINUX_CUBIC]
+        &[LINUX_CUBIC, KERNEL_CUBIC_PACED]
     } else {
         &[]
     }
@@ -393,7 +393,7 @@ pub(super) const SETTLED: [Settled; 8] = [
     Settled {
         path: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss",
         name: "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss, from 40 s on",
-        ways: &[BATCHES_CUBIC, KERNEL_CUBIC, LINUX_CUBIC],
+        ways: &[BATCHES_CUBIC, KERNEL_CUBIC, LINUX_CUBIC, KERNEL_CUBIC_PACED],
         why: Why::FewSegments,
         warmup: "40s",
         duration: "130s",
