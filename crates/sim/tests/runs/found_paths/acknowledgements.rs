@@ -199,3 +199,29 @@ fn a_segment_that_is_cut_takes_no_number_that_does_not_leave() {
         );
     }
 }
+
+/// Path 226986: requests, whose answers fill a slow way back. A tail loss probe then repeats each
+/// request, and the report of that was repeated four times, although the answer in flight
+/// acknowledged the request as well. The reports took the room of the answers in the queue.
+#[test]
+fn what_an_answer_acknowledges_is_not_reported_again_and_again() {
+    for congestion in CONTROLLERS {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '1193kbps'\ndelay = '7228us'\nqueue = '5p'\nloss_reverse = 0.0028\n\
+                 rate_reverse = '64kbps'\n\
+                 [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\napp = 'request:237B,9984B,gap=72734us'\n"
+            );
+            flows(&text, 5_226_986).remove(0)
+        });
+        println!(
+            "{congestion}: {} acknowledgements of {} segments, with delayed:2 {} of {}",
+            tack.acks, tack.data_segments, plain.acks, plain.data_segments
+        );
+        assert!(tack.acks < 2 * tack.data_segments, "{congestion}");
+        assert!(
+            tack.bytes_delivered >= plain.bytes_delivered,
+            "{congestion}"
+        );
+    }
+}

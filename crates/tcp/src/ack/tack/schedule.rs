@@ -111,6 +111,9 @@ pub(super) struct Schedule {
     pushed: bool,
     /// … or what filled a gap: neither should wait for L segments.
     filled: bool,
+    /// Data that went the other way acknowledged all that arrived in order. It is repeated until it
+    /// arrives.
+    answered: bool,
     conversation: Conversation,
     awaited: Awaited,
     burst: Burst,
@@ -144,6 +147,7 @@ impl Schedule {
             unreported: 0,
             pushed: false,
             filled: false,
+            answered: false,
             conversation: Conversation::default(),
             awaited: Awaited::default(),
             burst: Burst::default(),
@@ -353,6 +357,7 @@ impl Schedule {
         let len = new.unwrap_or_default().max(1);
         self.pending += len;
         self.is_news |= new.is_some();
+        self.answered &= new.is_none();
         self.unreported += len;
     }
 
@@ -391,7 +396,7 @@ impl Schedule {
 
     /// The data that arrived came before, under another number, if `again`.
     pub(super) fn on_repetition(&mut self, again: bool) {
-        self.repeats.on_data(again);
+        self.repeats.on_data(again && !self.answered);
     }
 
     /// There is something to report that no report said before, besides new data: a loss, or a
@@ -547,6 +552,7 @@ impl Schedule {
         }
         let is_lone = self.pending > 0 && self.is_lone(gaps);
         if carried == Carried::OnData {
+            self.answered = true;
             self.conversation.on_data(now, is_lone, self.params.timer);
         }
         let answers = is_lone && self.pushed && carried == Carried::OnData;
