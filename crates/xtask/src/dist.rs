@@ -20,9 +20,15 @@ pub(crate) fn make() -> Result<()> {
         built.display()
     );
     let elf = std::fs::read(&built)?;
+    let holds = |part| has(&elf, part).context("the binary is not a 64-bit little-endian ELF file");
     ensure!(
-        !has_interpreter(&elf).context("the binary is not a 64-bit little-endian ELF file")?,
+        !holds(&INTERPRETER)?,
         "{} names a dynamic loader; expected a static binary",
+        built.display()
+    );
+    ensure!(
+        !holds(&SYMBOLS)?,
+        "{} has a symbol table; expected a stripped binary",
         built.display()
     );
 
@@ -85,22 +91,42 @@ fn print(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a program header of an ELF file names a dynamic loader (`PT_INTERP`); `None` for other
-/// files.
-fn has_interpreter(elf: &[u8]) -> Option<bool> {
+/// An entry of one of an ELF file's tables of headers (System V ABI).
+struct Entry {
+    /// Where the file's header has the place of the table, the length of an entry, and their
+    /// number.
+    table: [usize; 3],
+    /// Where an entry has its type, and the type.
+    kind: (usize, u32),
+}
+
+/// The program header that names a dynamic loader (`PT_INTERP`).
+const INTERPRETER: Entry = Entry {
+    table: [0x20, 0x36, 0x38],
+    kind: (0, 3),
+};
+/// The section with the symbols that a linker uses, which nothing needs at run time (`SHT_SYMTAB`).
+const SYMBOLS: Entry = Entry {
+    table: [0x28, 0x3a, 0x3c],
+    kind: (4, 2),
+};
+
+/// Whether an ELF file has such an entry; `None` for other files.
+fn has(elf: &[u8], entry: &Entry) -> Option<bool> {
     const CLASS_64_LITTLE_ENDIAN: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
-    const PT_INTERP: u32 = 3;
     if !elf.starts_with(&CLASS_64_LITTLE_ENDIAN) {
         return None;
     }
     let half = |at: usize| Some(u16::from_le_bytes(elf.get(at..at + 2)?.try_into().ok()?));
-    let table = u64::from_le_bytes(elf.get(0x20..0x28)?.try_into().ok()?);
+    let [table, len, count] = entry.table;
+    let table = u64::from_le_bytes(elf.get(table..table + 8)?.try_into().ok()?);
     let table = usize::try_from(table).ok()?;
-    let (entry, count) = (usize::from(half(0x36)?), usize::from(half(0x38)?));
+    let (len, count) = (usize::from(half(len)?), usize::from(half(count)?));
+    let (kind, wanted) = entry.kind;
     for index in 0..count {
-        let at = table.checked_add(index * entry)?;
-        let kind = elf.get(at..at.checked_add(4)?)?;
-        if u32::from_le_bytes(kind.try_into().ok()?) == PT_INTERP {
+        let at = table.checked_add(index * len)?.checked_add(kind)?;
+        let found = elf.get(at..at.checked_add(4)?)?;
+        if u32::from_le_bytes(found.try_into().ok()?) == wanted {
             return Some(true);
         }
     }
@@ -117,12 +143,22 @@ mod tests {
     fn a_dynamic_loader_is_found() {
         let this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let dynamic = !cfg!(target_feature = "crt-static");
-        assert_eq!(has_interpreter(&this), Some(dynamic));
+        assert_eq!(has(&this, &INTERPRETER), Some(dynamic));
+    }
+
+    /// Tests are not stripped.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_symbol_table_is_found() {
+        let this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(has(&this, &SYMBOLS), Some(true));
     }
 
     #[test]
     fn other_files_have_no_answer() {
-        assert_eq!(has_interpreter(b"#!/bin/sh\n"), None);
-        assert_eq!(has_interpreter(b"\x7fELF\x02\x01"), None);
+        for part in [INTERPRETER, SYMBOLS] {
+            assert_eq!(has(b"#!/bin/sh\n", &part), None);
+            assert_eq!(has(b"\x7fELF\x02\x01", &part), None);
+        }
     }
 }
