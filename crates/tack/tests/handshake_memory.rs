@@ -38,6 +38,11 @@ async fn until(listener: &SecureListener, under_way: usize) {
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
 }
 
+fn endpoint() -> Endpoint {
+    let identity = Identity::generate().unwrap();
+    Endpoint::builder().identity(identity).build().unwrap()
+}
+
 #[test]
 fn a_handshake_and_an_idle_connection_take_little() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -45,10 +50,6 @@ fn a_handshake_and_an_idle_connection_take_little() {
         .build()
         .unwrap();
     let (client, server, bare, listener) = runtime.block_on(async {
-        let endpoint = || {
-            let identity = Identity::generate().unwrap();
-            Endpoint::builder().identity(identity).build().unwrap()
-        };
         let (client, server) = (endpoint(), endpoint());
         let bare = server.listen(1).unwrap();
         let limits = HandshakeLimits::default().at_most(1000, 1000);
@@ -96,4 +97,53 @@ fn a_handshake_and_an_idle_connection_take_little() {
     // What the transport keeps of the unread hello is in both of the first two.
     assert!(half_open < clear + (20 << 10), "{half_open} and {clear}");
     assert!(idle < 48 << 10, "{idle}");
+}
+
+/// Peers that stop in their handshakes, one after the other; the last few are kept.
+async fn flood(client: &Endpoint, server: &Endpoint, count: usize) {
+    let mut hello = vec![22, 3, 1, 0x10, 0];
+    hello.resize(5 + 4095, 1);
+    let mut open = std::collections::VecDeque::new();
+    for _ in 0..count {
+        let connecting = client.connect(server.local_addr()).port(2);
+        let mut stream = connecting.await.unwrap();
+        // It may have been displaced by now.
+        let _ = stream.write_all(&hello).await;
+        open.push_back(stream);
+        if open.len() > 300 {
+            open.pop_front();
+        }
+    }
+}
+
+#[test]
+fn a_flood_takes_no_more_memory_than_the_limits_allow_however_long_it_is() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (client, server, listener) = runtime.block_on(async {
+        let (client, server) = (endpoint(), endpoint());
+        let limits = HandshakeLimits::default().at_most(512, 128);
+        let options = SecureListenOptions::new(b"x", |_, _| Admission::Admit).limits(limits);
+        let listener = server.listen_secure(2, options).unwrap();
+        (client, server, listener)
+    });
+    let most = |count| {
+        let flood = || runtime.block_on(flood(&client, &server, count));
+        allocation_counter::measure(flood).bytes_max
+    };
+    let short = most(500);
+    let count = if tack_skip::is_long() { 10_000 } else { 3_000 };
+    let long = most(count);
+    println!("most bytes at once, both ends: {short} of 500 peers, {long} of {count}");
+    let stats = listener.handshakes();
+    assert!(
+        stats.crowded_out > 2_000 && stats.under_way <= 128,
+        "{stats:?}"
+    );
+    // What the first flood left is there before the second.
+    assert!(long < short + (2 << 20), "{short}, {long}");
+    // Both ends of 300 connections at most, 128 of them in a handshake.
+    assert!(short < 300 * (48 << 10), "{short}");
 }
