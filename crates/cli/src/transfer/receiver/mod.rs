@@ -1,6 +1,7 @@
 //! `tack recv`: writes what arrives below one directory, and confirms it.
 
 pub(super) mod admission;
+mod beside;
 pub(super) mod command;
 pub(super) mod committer;
 mod content;
