@@ -36,6 +36,7 @@ mod proxy;
 mod real_paths;
 mod real_programs;
 mod rebinding;
+mod renamed;
 mod resume;
 mod serve;
 mod sim;

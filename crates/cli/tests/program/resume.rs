@@ -70,7 +70,7 @@ impl Inbox {
         Self::start_with(protection, &[])
     }
 
-    fn start_with(protection: Protection, options: &'static [&'static str]) -> Self {
+    pub(crate) fn start_with(protection: Protection, options: &'static [&'static str]) -> Self {
         let mut inbox = Self {
             dir: tempfile::tempdir().unwrap(),
             address: "127.0.0.1:0".parse().unwrap(),

@@ -17,7 +17,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::beside::{MOST_BESIDE, beside};
+use super::beside::{MOST_BESIDE, beside, note_renamed_from};
 use super::direct::Direct;
 use super::existing::Existing;
 use super::flusher::Flusher;
@@ -224,6 +224,10 @@ impl Staged {
         if self.length_unknown {
             self.file.set_len(size)?;
         }
+        if existing == Existing::Rename && self.is_taken(name) {
+            // The mode of the file may not permit it later.
+            note_renamed_from(&self.file, name);
+        }
         rustix::fs::fchmod(&self.file, permitted(mode))?;
         set_modified(&self.file, modified);
         self.file.sync_all()?;
@@ -232,6 +236,10 @@ impl Staged {
             Existing::Update | Existing::Overwrite => self.replace(name).map(|()| None),
             Existing::Rename => self.link_beside(name),
         }
+    }
+
+    fn is_taken(&self, name: &[u8]) -> bool {
+        rustix::fs::statat(self.dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Takes the name, or the first free one beside it.
