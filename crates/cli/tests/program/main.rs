@@ -5,6 +5,7 @@ mod again;
 mod broken_path;
 mod browser;
 mod carrier;
+mod confirm;
 mod cuts;
 mod demo;
 mod discovery;

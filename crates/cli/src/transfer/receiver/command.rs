@@ -16,6 +16,7 @@ use super::holder::Sessions;
 use super::progress::LiveProgress;
 use super::queue::Queue;
 use super::receive_error::ReceiveError;
+use super::remembered::Transfers;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
@@ -68,6 +69,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             max_bytes: args.max_bytes,
             delete: args.delete,
             ask: args.confirm,
+            transfers: Transfers::default(),
         },
         sessions: Sessions::default(),
         live: LiveProgress::new(args.volume(), args.json),

@@ -23,6 +23,7 @@ mod queue;
 mod receive;
 mod receive_error;
 mod refused;
+pub(super) mod remembered;
 mod removal;
 mod reserved;
 pub(super) mod serve;
