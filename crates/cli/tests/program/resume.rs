@@ -48,7 +48,9 @@ impl Protection {
             Self::Encrypted(states) => {
                 let side = if verb == "recv" { "receiver" } else { "sender" };
                 command.arg("--state-dir").arg(states.path().join(side));
-                command.arg("--no-code");
+                if verb == "recv" {
+                    command.arg("--no-code");
+                }
             }
             Self::Clear => _ = command.arg("--insecure"),
         }

@@ -80,7 +80,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     if let Some(target) = args.target()? {
         return fetch(&args, target, &service, &mut signals).await;
     }
-    let (limit, waiting) = (args.max_transfers.into(), args.max_waiting.into());
+    let (limit, waiting) = args.places();
     let listen = Listen {
         at: args.listen.as_ref(),
         reach: args.reach,
