@@ -65,7 +65,9 @@ fn asked_once_for_each(protection: Protection) {
     let (_source, path, content) = source(8 * MIB);
     let mut receiver = Asking::start(protection);
     let relay = Relay::to(receiver.address.parse().unwrap());
+    // Whoever is asked again does not answer.
     receiver.type_line("y");
+    receiver.keyboard = None;
     let mut command = receiver.protection.command("send");
     command.args(["--bwlimit", "40M", "--timeout", "4s"]);
     let sending = Running::start(command.arg(&path).arg(relay.address.to_string()));
@@ -84,8 +86,6 @@ fn asked_once_for_each(protection: Protection) {
     assert!(sent.json()["reconnects"].as_u64().unwrap() > 0, "{sent:?}");
     assert!(fs::read(receiver.dir.path().join("file")).unwrap() == content);
 
-    // Nobody answers any more.
-    receiver.keyboard = None;
     let mut command = receiver.protection.command("send");
     command.args(["--name", "other"]);
     let refused = finish(command.arg(&path).arg(&receiver.address));
