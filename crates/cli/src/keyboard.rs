@@ -1,25 +1,127 @@
 //! Lines that a person types while the program runs.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 
-/// Held by whoever reads the next line.
-static TURN: Mutex<()> = Mutex::new(());
-/// How long a wait for Enter looks at standard input before it lets a question have its turn.
+/// Standard input; `None` while somebody reads the next line.
+static KEYBOARD: Mutex<Option<Lines>> = Mutex::new(Some(Lines(Vec::new())));
+/// Somebody has given it back.
+static IS_FREE: Condvar = Condvar::new();
+/// How long a wait for a line looks at standard input before it looks at other things.
 const LOOK: Duration = Duration::from_millis(100);
+/// Bytes without the end of a line that count as one.
+const LONGEST: usize = 64 << 10;
 
-/// Calls `ask` when nobody else reads lines: the next line answers it.
-pub(crate) fn in_turn<T>(ask: impl FnOnce() -> T) -> T {
-    let _turn = TURN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    ask()
+fn keyboard() -> MutexGuard<'static, Option<Lines>> {
+    KEYBOARD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The right to read the next line.
+struct Turn(Lines);
+
+impl Turn {
+    /// Waits until nobody else reads lines; `None` once `is_over`.
+    fn take(is_over: impl Fn() -> bool) -> Option<Self> {
+        let mut keyboard = keyboard();
+        while !is_over() {
+            if let Some(lines) = keyboard.take() {
+                return Some(Self(lines));
+            }
+            let waited = IS_FREE.wait_timeout(keyboard, LOOK);
+            (keyboard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *keyboard() = Some(std::mem::take(&mut self.0));
+        IS_FREE.notify_one();
+    }
+}
+
+/// What was read of standard input and not taken yet. The buffer of `std::io::stdin` does not tell
+/// whether a line is in it.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    /// The next line, if it comes within a moment. At the end of the input it is empty.
+    fn next(&mut self, input: impl AsFd) -> io::Result<Option<String>> {
+        let has_end = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b'\n');
+        if has_end(&self.0).is_none() {
+            let mut fds = [PollFd::new(&input, PollFlags::IN)];
+            let limit = Timespec::try_from(LOOK).map_err(io::Error::other)?;
+            match poll(&mut fds, Some(&limit)) {
+                Ok(0) | Err(Errno::INTR) => return Ok(None),
+                polled => polled?,
+            };
+            let mut bytes = [0; 4096];
+            match rustix::io::read(&input, &mut bytes) {
+                Ok(0) => return Ok(Some(self.take(self.0.len()))),
+                Ok(len) => self.0.extend_from_slice(&bytes[..len]),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let len = match has_end(&self.0) {
+            Some(end) => end + 1,
+            None if self.0.len() >= LONGEST => self.0.len(),
+            None => return Ok(None),
+        };
+        Ok(Some(self.take(len)))
+    }
+
+    fn take(&mut self, len: usize) -> String {
+        let line = self.0.drain(..len).collect::<Vec<_>>();
+        String::from_utf8_lossy(&line).into_owned()
+    }
+}
+
+/// Asks a question when nobody else reads lines: the next line answers it, and it is empty at the
+/// end of the input. `None` when the question has become pointless: `is_over` is asked while the
+/// answer is awaited.
+///
+/// # Errors
+/// Those of standard input and standard error.
+pub(crate) fn ask(question: &str, is_over: impl Fn() -> bool) -> io::Result<Option<String>> {
+    let Some(mut turn) = Turn::take(&is_over) else {
+        return Ok(None);
+    };
+    let say = |words: &str| {
+        let mut out = io::stderr().lock();
+        out.write_all(words.as_bytes())?;
+        out.flush()
+    };
+    say(&format!("tack: {question}"))?;
+    loop {
+        if let Some(line) = turn.0.next(io::stdin())? {
+            return Ok(Some(line));
+        }
+        if is_over() {
+            forget_typed();
+            say("(withdrawn: the connection was lost)\n")?;
+            return Ok(None);
+        }
+    }
+}
+
+/// Half an answer to one question must not become the answer to the next one.
+fn forget_typed() {
+    let input = io::stdin();
+    // In the background this would stop the program.
+    if tcgetpgrp(&input).is_ok_and(|foreground| foreground == getpgrp()) {
+        let _ = tcflush(&input, QueueSelector::IFlush);
+    }
 }
 
 /// Waits for Enter. A question that is asked meanwhile gets its answer first. Cancel safe: a line
@@ -35,13 +137,15 @@ pub(crate) async fn enter() {
     let stop = Stop(Arc::default());
     let stopped = Arc::clone(&stop.0);
     let waiting = tokio::task::spawn_blocking(move || {
-        while !stopped.load(Ordering::Relaxed) {
-            match in_turn(look) {
-                Ok(false) => {}
-                Ok(true) => return true,
+        let is_stopped = || stopped.load(Ordering::Relaxed);
+        while let Some(mut turn) = Turn::take(is_stopped) {
+            match turn.0.next(io::stdin()) {
+                Ok(None) => {}
+                Ok(Some(line)) => return !line.is_empty(),
                 Err(_) => return false,
             }
-            // The lock is not fair: a question must find it free.
+            drop(turn);
+            // Whoever waits for the turn is not awake yet.
             std::thread::sleep(LOOK / 10);
         }
         false
@@ -52,17 +156,24 @@ pub(crate) async fn enter() {
     }
 }
 
-/// True when a line was read; false when none came for a moment.
-fn look() -> io::Result<bool> {
-    let stdin = io::stdin();
-    let mut fds = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-    let limit = Timespec::try_from(LOOK).map_err(io::Error::other)?;
-    if poll(&mut fds, Some(&limit))? == 0 {
-        return Ok(false);
-    }
-    let mut line = String::new();
-    match stdin.read_line(&mut line)? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(true),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_one_by_one_however_they_come() {
+        let (input, mut typing) = io::pipe().unwrap();
+        let mut lines = Lines::default();
+        assert_eq!(lines.next(&input).unwrap(), None, "nothing yet");
+        typing.write_all(b"one\ntwo\nthr").unwrap();
+        assert_eq!(lines.next(&input).unwrap().as_deref(), Some("one\n"));
+        assert_eq!(lines.next(&input).unwrap().as_deref(), Some("two\n"));
+        assert_eq!(lines.next(&input).unwrap(), None, "half a line");
+        typing.write_all(b"ee").unwrap();
+        drop(typing);
+        let rest: Vec<_> = (0..4).map(|_| lines.next(&input).unwrap()).collect();
+        let rest: Vec<_> = rest.iter().flatten().collect();
+        assert_eq!(rest[0], "three");
+        assert_eq!(rest[1], "", "the end");
     }
 }

@@ -52,12 +52,15 @@ const BACKLOG: usize = 64;
 /// Lines about peers that were not let in; what follows is not told, lest a stranger fill a disk.
 const MAX_COMPLAINTS: u32 = 50;
 
+/// How long a ticket is valid, if nothing else is said.
+const TICKET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
 /// How a waiting side lets peers in.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// How long the ticket is valid; 0s is forever
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
-    ticket_lifetime: Duration,
+    /// How long the ticket is valid; 0s is forever [default: 24h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    ticket_lifetime: Option<Duration>,
     /// Let in everybody who has the ticket, until it expires [default: the first installation that
     /// uses it, for one transfer]
     #[arg(long)]
@@ -74,11 +77,21 @@ impl WaitArgs {
     /// For a side that shows neither a ticket nor a code.
     pub(crate) fn without_code() -> Self {
         Self {
-            ticket_lifetime: Duration::ZERO,
+            ticket_lifetime: Some(Duration::ZERO),
             keep: false,
             write_ticket: None,
             no_code: true,
         }
+    }
+
+    /// The options that were given, by name and whether they were.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--ticket-lifetime", self.ticket_lifetime.is_some()),
+            ("--keep", self.keep),
+            ("--write-ticket", self.write_ticket.is_some()),
+            ("--no-code", self.no_code),
+        ]
     }
 
     /// True when an option makes sense for an invitation alone.
@@ -221,7 +234,8 @@ impl WaitingSide {
             current_code,
             command: config.command,
             after: config.after,
-            lifetime: (!args.ticket_lifetime.is_zero()).then_some(args.ticket_lifetime),
+            lifetime: Some(args.ticket_lifetime.unwrap_or(TICKET_LIFETIME))
+                .filter(|lifetime| !lifetime.is_zero()),
             usage: if args.keep {
                 TicketUse::Many
             } else {

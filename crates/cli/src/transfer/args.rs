@@ -190,6 +190,14 @@ impl SendArgs {
             _ => (None, &self.targets[..]),
         };
         let target = self.meeting.peer.target.target(text)?;
+        if let Some(target) = &target {
+            let listens = ("--listen", self.listen.is_some());
+            let given = self.meeting.waiting.given().into_iter().chain([listens]);
+            check_waiting(
+                given,
+                &format!("the receiver is given as {}", target.shown()),
+            )?;
+        }
         let wrong = |why: &str| Failure::usage(format!("{why}: tack send PATH... [PEER]"));
         if paths.is_empty() {
             return Err(wrong(&match &target {
@@ -203,6 +211,20 @@ impl SendArgs {
             ));
         }
         Ok((paths.iter().map(PathBuf::from).collect(), target))
+    }
+}
+
+/// Refuses options of a side that waits, each with whether it was given, since the other side is
+/// `named`.
+fn check_waiting(
+    given: impl IntoIterator<Item = (&'static str, bool)>,
+    named: &str,
+) -> Result<(), Failure> {
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::usage(format!(
+            "{option} is for a side that waits for the other one, but {named}; leave out one of them"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -274,12 +296,12 @@ pub(crate) struct RecvArgs {
     /// Name each file that is stored, unchanged or removed
     #[arg(short, long)]
     verbose: bool,
-    /// Maximum number of transfers at a time; further senders wait
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_TRANSFERS)))]
-    pub(crate) max_transfers: u16,
-    /// Maximum number of waiting senders; further senders are refused
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(0..=i64::from(MAX_TRANSFERS)))]
-    pub(crate) max_waiting: u16,
+    /// Maximum number of transfers at a time; further senders wait [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_TRANSFERS)))]
+    max_transfers: Option<u16>,
+    /// Maximum number of waiting senders; further senders are refused [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=i64::from(MAX_TRANSFERS)))]
+    max_waiting: Option<u16>,
     /// Give up on a sender that sends nothing for this time (at least 3s)
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = silence)]
     pub(crate) timeout: Duration,
@@ -295,6 +317,12 @@ impl RecvArgs {
     /// How much is said.
     pub(crate) fn volume(&self) -> Volume {
         Volume::from_flags(self.quiet, self.verbose)
+    }
+
+    /// Most transfers at a time, and most senders that wait.
+    pub(crate) fn places(&self) -> (usize, usize) {
+        let transfers = self.max_transfers.unwrap_or(16);
+        (transfers.into(), self.max_waiting.unwrap_or(64).into())
     }
 
     /// One file goes to standard output.
@@ -318,7 +346,17 @@ impl RecvArgs {
             ([peer], false) | ([_, peer], true) => Some(peer.as_str()),
             _ => return wrong("expected one peer"),
         };
-        self.meeting.peer.target.target(peer)
+        let target = self.meeting.peer.target.target(peer)?;
+        if let Some(target) = &target {
+            let own = [
+                ("--listen", self.listen.is_some()),
+                ("--max-transfers", self.max_transfers.is_some()),
+                ("--max-waiting", self.max_waiting.is_some()),
+            ];
+            let given = self.meeting.waiting.given().into_iter().chain(own);
+            check_waiting(given, &format!("the sender is given as {}", target.shown()))?;
+        }
+        Ok(target)
     }
 }
 

@@ -31,11 +31,15 @@ use crate::volume::Volume;
 const SILENCE: Duration = Duration::from_secs(60);
 
 fn service(dir: &Path, silence: Duration) -> Arc<Service> {
+    service_with(dir, silence, Admission::default())
+}
+
+fn service_with(dir: &Path, silence: Duration, admission: Admission) -> Arc<Service> {
     Arc::new(Service {
         store: Store::open(dir, Existing::Refuse).unwrap(),
         committer: Committer::new(),
         listing: Listing::Files,
-        admission: Admission::default(),
+        admission,
         sessions: Sessions::default(),
         live: LiveProgress::new(Volume::Quiet, false),
         silence,
@@ -519,4 +523,72 @@ async fn a_part_is_told_only_to_the_peer_that_began_it() {
         what_it_lacked,
         "what it lacked"
     );
+}
+
+/// Sends a file to a receiver that permits `most` bytes, and announces few. The connection breaks
+/// after each of `limits` bytes of its stream. How the last one ended, and the bytes that each
+/// connection carried.
+async fn limited(len: usize, most: u64, limits: &[u64]) -> (Result<(), SendError>, Vec<u64>) {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, dir) = (
+        scratch.path().join("large"),
+        scratch.path().join("received"),
+    );
+    fs::write(&path, noise(len)).unwrap();
+    let admission = Admission {
+        max_bytes: Some(most),
+        ..Admission::default()
+    };
+    let service = service_with(&dir, SILENCE, admission);
+    let mut carried = Vec::new();
+    let mut last = Ok(());
+    for limit in limits {
+        let (near, middle_near) = tokio::io::duplex(1 << 16);
+        let (middle_far, far) = tokio::io::duplex(1 << 16);
+        let (_stop, stopped) = watch::channel(false);
+        let confirmations = confirmations();
+        let receiving = async {
+            let (reader, mut writer) = far.into_split();
+            serve(reader, &mut writer, &service, stopped).await
+        };
+        let sending = async {
+            let (reader, mut writer) = near.into_split();
+            let mut outbound = outbound(&path, SILENCE);
+            (outbound.hello.files, outbound.hello.bytes) = (1, 10);
+            outbound.hello.returns = 600;
+            let progress = Progress::hidden();
+            send(reader, &mut writer, outbound, &confirmations, &progress).await
+        };
+        let cut = cut_after(middle_near, middle_far, *limit);
+        let (served, sent, ()) = tokio::join!(receiving, sending, cut);
+        carried.push(served.report.carried);
+        last = sent;
+    }
+    assert_eq!(dir.join("large").exists(), last.is_ok());
+    (last, carried)
+}
+
+#[tokio::test]
+async fn bytes_that_arrive_are_limited_whatever_was_announced() {
+    let too_much = |sent: Result<(), SendError>| match sent {
+        Err(SendError::Fatal { message, .. }) => assert!(message.contains("--max-bytes")),
+        other => panic!("{other:?}"),
+    };
+    let (sent, carried) = limited(3 << 20, 1 << 20, &[u64::MAX]).await;
+    too_much(sent);
+    // The frame that exceeds it is the last one.
+    assert!(carried[0] <= (1 << 20) + GROUP, "{carried:?}");
+    // The limit is one of the whole transfer.
+    let (sent, carried) = limited(3 << 20, 1 << 20, &[700_000, u64::MAX]).await;
+    too_much(sent);
+    assert!(carried[1] <= (1 << 20) + 2 * GROUP - 500_000, "{carried:?}");
+}
+
+#[tokio::test]
+async fn bytes_that_come_twice_after_a_break_do_not_exceed_the_limit() {
+    const LEN: usize = (10 << 20) + 12_345;
+    let limits = [2_500_000, 10, 4_300_000, 1_000_000, 300_000, u64::MAX];
+    let (sent, carried) = limited(LEN, LEN as u64, &limits).await;
+    sent.unwrap();
+    assert!(carried.iter().sum::<u64>() > LEN as u64, "{carried:?}");
 }

@@ -192,6 +192,42 @@ fn wrong_usage_has_code_2_and_names_what_is_right() {
 }
 
 #[test]
+fn options_of_a_side_that_waits_do_not_go_with_a_peer() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let (file, inbox) = (file.to_str().unwrap(), scratch.path().to_str().unwrap());
+    let common: [&[&str]; 5] = [
+        &["--keep"],
+        &["--write-ticket", "ticket"],
+        &["--no-code"],
+        // Their defaults, too.
+        &["--ticket-lifetime", "24h"],
+        &["--listen", "127.0.0.1:0"],
+    ];
+    let of_recv: [&[&str]; 2] = [&["--max-transfers", "16"], &["--max-waiting", "64"]];
+    let peers: [&[&str]; 3] = [
+        &["127.0.0.1"],
+        &["7-guitarist-orca"],
+        &["--code", "7-guitarist-orca"],
+    ];
+    let send = ["send", file];
+    let recv = ["recv", "--dir", inbox];
+    let sends = common.map(|option| (&send[..], option, "the receiver is given as "));
+    let recvs = common.into_iter().chain(of_recv);
+    let recvs = recvs.map(|option| (&recv[..], option, "the sender is given as "));
+    for (command, option, complaint) in sends.into_iter().chain(recvs) {
+        for peer in peers {
+            let ended = finish(tack().args(command).args(option).args(peer));
+            assert_eq!(ended.code, Some(2), "{option:?}: {ended:?}");
+            let said = &ended.stderr;
+            assert!(said.starts_with(&format!("tack: {} ", option[0])), "{said}");
+            assert!(said.contains(complaint), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_taken_port_and_an_unknown_host_are_network_errors() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -48,7 +48,9 @@ impl Protection {
             Self::Encrypted(states) => {
                 let side = if verb == "recv" { "receiver" } else { "sender" };
                 command.arg("--state-dir").arg(states.path().join(side));
-                command.arg("--no-code");
+                if verb == "recv" {
+                    command.arg("--no-code");
+                }
             }
             Self::Clear => _ = command.arg("--insecure"),
         }
@@ -70,7 +72,7 @@ impl Inbox {
         Self::start_with(protection, &[])
     }
 
-    fn start_with(protection: Protection, options: &'static [&'static str]) -> Self {
+    pub(crate) fn start_with(protection: Protection, options: &'static [&'static str]) -> Self {
         let mut inbox = Self {
             dir: tempfile::tempdir().unwrap(),
             address: "127.0.0.1:0".parse().unwrap(),

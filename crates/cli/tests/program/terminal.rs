@@ -10,6 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::meeting::Side;
+use crate::support::{self, Running};
 
 /// How long a test waits for words of the program.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -173,4 +174,42 @@ fn a_terminal_shows_the_ticket_as_a_qr_code_and_enter_makes_a_new_code() {
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let stored = std::fs::read(alice.path("inbox").join("other")).unwrap();
     assert_eq!(stored, b"new content");
+}
+
+#[test]
+fn a_question_of_a_lost_connection_is_withdrawn() {
+    let scratch = tempfile::tempdir().unwrap();
+    let inbox = scratch.path().join("inbox");
+    for name in ["first", "second"] {
+        std::fs::write(scratch.path().join(name), name).unwrap();
+    }
+    let mut command = support::tack();
+    command
+        .args(["recv", "--insecure", "--confirm", "--listen"])
+        .args(["127.0.0.1:0", "--dir"])
+        .arg(&inbox);
+    let mut receiver = AtTerminal::start(&mut command);
+    let address = receiver.see("address", |text| word_after(text, "listening on "));
+    let address = address.trim_end_matches(',');
+    let send = |name: &str| {
+        let mut command = support::tack();
+        command.args(["send", "--insecure", "--connect-timeout", "60s"]);
+        Running::start(command.arg(scratch.path().join(name)).arg(address))
+    };
+    let asked = |count: usize| {
+        move |text: &str| (text.matches("take it? [y/N]").count() == count).then_some(())
+    };
+    let mut first = send("first");
+    receiver.see("question", asked(1));
+    let second = send("second");
+    first.child.kill().unwrap();
+    receiver.see("withdrawal", |text| {
+        text.contains("(withdrawn: the connection was lost)")
+            .then_some(())
+    });
+    receiver.see("question", asked(2));
+    receiver.type_line("y");
+    let sent = second.wait();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(inbox.join("second").exists() && !inbox.join("first").exists());
 }

@@ -1,12 +1,15 @@
 //! Whether a transfer is taken at all: decided before its first byte.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use cap_std::fs::{Dir, MetadataExt};
 use indicatif::HumanBytes;
 
+use super::receive_error::ReceiveError;
+use super::remembered::{Transfer, Transfers};
+use super::session::Session;
 use super::store::Store;
 use crate::keyboard;
 use crate::printer::files;
@@ -21,34 +24,38 @@ pub(crate) struct Admission {
     pub(crate) delete: bool,
     /// Asks on the terminal before each transfer.
     pub(crate) ask: bool,
+    /// What was accepted, and what came of it.
+    pub(crate) transfers: Transfers,
 }
 
 impl Admission {
-    /// Accepts or refuses a transfer, from what its sender announces.
+    /// Accepts or refuses a transfer, from what its sender announces. One that the user accepted
+    /// goes on without a question.
     ///
     /// # Errors
-    /// Why it is not taken.
-    pub(crate) fn admit(
+    /// Why it is not taken, or that the connection was lost meanwhile.
+    pub(super) fn admit(
         &self,
-        peer: SocketAddr,
+        session: &Session,
+        transfer: &Transfer<'_>,
         hello: &Hello,
         store: &Store,
-    ) -> Result<(), String> {
+    ) -> Result<(), ReceiveError> {
+        let declined = |why: &str| Err(ReceiveError::Declined(why.to_owned()));
         if hello.delete && !(self.delete && store.existing.may_replace()) {
-            return Err("this receiver does not permit removal (--delete)".to_owned());
+            return declined("this receiver does not permit removal (--delete)");
         }
-        self.compare(hello, store)?;
-        match self.ask {
-            true if !hello.dry_run => {
-                let question = question(peer, hello);
-                let asked = keyboard::in_turn(|| ask(&question, &mut io::stdin().lock()));
-                if asked.unwrap_or(false) {
-                    Ok(())
-                } else {
-                    Err("the receiver's user declined it".to_owned())
-                }
+        self.compare(hello, store).map_err(ReceiveError::Declined)?;
+        if !self.ask || hello.dry_run || transfer.is_accepted(hello) {
+            return Ok(());
+        }
+        match keyboard::ask(&question(session.peer, hello), || session.is_abandoned()) {
+            Ok(Some(answer)) if is_yes(&answer) => {
+                transfer.accept(hello);
+                Ok(())
             }
-            _ => Ok(()),
+            Ok(None) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Ok(Some(_)) | Err(_) => declined("the receiver's user declined it"),
         }
     }
 
@@ -79,13 +86,13 @@ impl Admission {
         Ok(())
     }
 
-    /// Declines a transfer whose received bytes exceed the limit.
+    /// Declines a transfer whose received bytes, those of all its connections, exceed the limit.
     ///
     /// # Errors
     /// Why it ends here.
-    pub(crate) fn check(&self, carried: u64) -> Result<(), String> {
+    pub(crate) fn check(&self, arrived: u64) -> Result<(), String> {
         match self.max_bytes {
-            Some(most) if carried > most => Err(self.too_much()),
+            Some(most) if arrived > most => Err(self.too_much()),
             _ => Ok(()),
         }
     }
@@ -141,16 +148,10 @@ fn question(peer: SocketAddr, hello: &Hello) -> String {
     format!("{peer} sends {files}, {bytes}; take it? [y/N] ")
 }
 
-/// Asks, and accepts only an explicit yes.
-fn ask(question: &str, answers: &mut impl io::BufRead) -> io::Result<bool> {
-    let mut out = io::stderr().lock();
-    write!(out, "tack: {question}")?;
-    out.flush()?;
-    drop(out);
-    let mut answer = String::new();
-    answers.read_line(&mut answer)?;
+/// Only an explicit yes is one.
+fn is_yes(answer: &str) -> bool {
     let answer = answer.trim();
-    Ok(answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes"))
+    answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes")
 }
 
 #[cfg(test)]
@@ -184,11 +185,7 @@ mod tests {
             ("", false),
             ("yo\n", false),
         ] {
-            assert_eq!(
-                ask("?", &mut answer.as_bytes()).unwrap(),
-                wanted,
-                "{answer:?}"
-            );
+            assert_eq!(is_yes(answer), wanted, "{answer:?}");
         }
     }
 }

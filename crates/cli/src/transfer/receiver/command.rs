@@ -16,6 +16,7 @@ use super::holder::Sessions;
 use super::progress::LiveProgress;
 use super::queue::Queue;
 use super::receive_error::ReceiveError;
+use super::remembered::Transfers;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
@@ -68,6 +69,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             max_bytes: args.max_bytes,
             delete: args.delete,
             ask: args.confirm,
+            transfers: Transfers::default(),
         },
         sessions: Sessions::default(),
         live: LiveProgress::new(args.volume(), args.json),
@@ -78,7 +80,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     if let Some(target) = args.target()? {
         return fetch(&args, target, &service, &mut signals).await;
     }
-    let (limit, waiting) = (args.max_transfers.into(), args.max_waiting.into());
+    let (limit, waiting) = args.places();
     let listen = Listen {
         at: args.listen.as_ref(),
         reach: args.reach,

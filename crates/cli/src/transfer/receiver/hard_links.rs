@@ -65,7 +65,7 @@ impl Cursor<'_> {
         {
             let _reserved = self.reserve(entry.name)?;
             if let Some(kept) = self.link_to(entry, first)? {
-                return Ok(Answer::Have(kept));
+                return Ok(Answer::Have(kept, self.path_of(entry.name)));
             }
         }
         self.offer(entry, None)

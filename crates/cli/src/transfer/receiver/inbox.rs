@@ -14,6 +14,7 @@ use super::existing::Existing;
 use super::holder::Sessions;
 use super::progress::LiveProgress;
 use super::queue::Queue;
+use super::remembered::Transfers;
 use super::serve::Service;
 use super::store::Store;
 use crate::exit::Failure;
@@ -59,6 +60,7 @@ impl Inbox {
                 max_bytes,
                 delete,
                 ask: false,
+                transfers: Transfers::default(),
             },
             sessions: Sessions::default(),
             live: LiveProgress::new(Volume::Normal, false),

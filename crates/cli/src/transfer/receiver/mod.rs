@@ -1,6 +1,7 @@
 //! `tack recv`: writes what arrives below one directory, and confirms it.
 
 pub(super) mod admission;
+mod beside;
 pub(super) mod command;
 pub(super) mod committer;
 mod content;
@@ -22,6 +23,7 @@ mod queue;
 mod receive;
 mod receive_error;
 mod refused;
+pub(super) mod remembered;
 mod removal;
 mod reserved;
 pub(super) mod serve;

@@ -10,6 +10,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::beside::{MOST_BESIDE, beside, was_renamed_from};
 use super::cursor::Cursor;
 use super::existing::Existing;
 use super::part;
@@ -54,8 +55,13 @@ pub(crate) enum LocalCopy {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Want(Box<Wanted>),
-    Have(Kept),
+    /// It need not be sent: this path is here.
+    Have(Kept, PathBuf),
 }
+
+/// Files beside a taken name that are read to compare their contents with one offer: a peer that
+/// stored many makes the receiver read no more. The newest are the likeliest.
+const MOST_READ: usize = 16;
 
 impl Cursor<'_> {
     /// Whether a file is wanted here. `hash` is that of its content, if contents are to be
@@ -89,7 +95,12 @@ impl Cursor<'_> {
             };
         if let Some(found) = &found {
             if let Some(kept) = self.compare(entry, hash, found)? {
-                return Ok(Answer::Have(kept));
+                return Ok(Answer::Have(kept, wanted.path));
+            }
+            if self.existing == Existing::Rename
+                && let Some(name) = self.find_beside(entry, hash)?
+            {
+                return Ok(Answer::Have(Kept::Unchanged, self.path_of(&name)));
             }
             let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
             // A peer learns what is in a file only where it may replace it.
@@ -124,9 +135,7 @@ impl Cursor<'_> {
     ) -> Result<Option<Kept>, Refused> {
         let kind = FileType::from_raw_mode(found.st_mode);
         let modified = modified_of(found);
-        let size = u64::try_from(found.st_size).ok();
-        let same_size = kind == FileType::RegularFile && entry.size.is_some() && entry.size == size;
-        let is_same = same_size
+        let is_same = is_same_size(entry, found)
             && match hash {
                 Some(hash) => hash_in(&self.dir, entry.name)
                     .map_err(|error| Refused::storage(&error))?
@@ -148,6 +157,52 @@ impl Cursor<'_> {
             Existing::Skip => Ok(Some(Kept::Skipped)),
             Existing::Update if modified >= entry.modified => Ok(Some(Kept::Newer)),
             Existing::Rename | Existing::Update | Existing::Overwrite => Ok(None),
+        }
+    }
+
+    /// The name of the file beside a taken name that is the offered one: an earlier connection or
+    /// an earlier transfer renamed it. The search ends where a new file would be stored.
+    fn find_beside(
+        &self,
+        entry: &Entry<'_>,
+        hash: Option<&Hash>,
+    ) -> Result<Option<Vec<u8>>, Refused> {
+        let mut to_read = Vec::new();
+        for number in 1..=MOST_BESIDE {
+            let name = beside(entry.name, number);
+            let found =
+                match rustix::fs::statat(self.dir.as_fd(), &*name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(found) => found,
+                    Err(Errno::NOENT) => break,
+                    Err(error) => return Err(Refused::storage(&error.into())),
+                };
+            if !is_same_size(entry, &found) {
+                continue;
+            }
+            if hash.is_some() {
+                to_read.push(name);
+            } else if is_same_time(entry.modified, modified_of(&found))
+                && self.was_renamed(&name, entry.name)
+            {
+                return Ok(Some(name));
+            }
+        }
+        let Some(hash) = hash else { return Ok(None) };
+        let is_same = |name: &Vec<u8>| {
+            // One that cannot be read is not known to be the same.
+            let found = hash_in(&self.dir, name).ok().flatten();
+            found.is_some_and(|found| found == *hash)
+        };
+        Ok(to_read.into_iter().rev().take(MOST_READ).find(is_same))
+    }
+
+    /// Whether the file called `name` was to be called `own`.
+    fn was_renamed(&self, name: &[u8], own: &[u8]) -> bool {
+        match open_here(&self.dir, name) {
+            Ok(Some(file)) => was_renamed_from(&file, own),
+            Ok(None) => false,
+            // It is there, and must not be read.
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
         }
     }
 
@@ -185,6 +240,12 @@ impl Cursor<'_> {
         }
         Ok(())
     }
+}
+
+fn is_same_size(entry: &Entry<'_>, found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+        && entry.size.is_some()
+        && entry.size == u64::try_from(found.st_size).ok()
 }
 
 pub(super) fn modified_of(found: &Stat) -> Modified {

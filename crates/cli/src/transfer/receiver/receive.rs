@@ -5,8 +5,9 @@ mod entries;
 mod extras;
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::admission::Admission;
 use super::committer::Committer;
@@ -16,6 +17,7 @@ use super::mirror::{Extras, Mirror};
 use super::offer::Wanted;
 use super::receive_error::ReceiveError;
 use super::refused::Refused;
+use super::remembered::Transfer;
 use super::session::Session;
 use super::store::Store;
 use crate::transfer::buffers::Incoming;
@@ -40,28 +42,45 @@ pub(crate) fn receive(
     admission: &Admission,
     committer: &Committer,
 ) -> Result<(), ReceiveError> {
-    let result = greet(input, session, store, admission).and_then(|hello| {
-        let existing = store.existing.for_sender(hello.taken);
-        let mut cursor = Cursor::new(store, Arc::clone(&session.holder), existing, hello.dry_run);
-        if hello.delete && existing.may_replace() {
-            cursor.mirror = Some(Mirror::new());
+    let result = greet(input, session).and_then(|hello| {
+        let transfer = admission.transfers.begin(session.holder.owner(), &hello);
+        let returns = Duration::from_secs(hello.returns.into());
+        let result = admission
+            .admit(session, &transfer, &hello, store)
+            .map_err(|error| match error {
+                ReceiveError::Stream(_) => why_abandoned(input),
+                other => other,
+            })
+            .and_then(|()| {
+                session.reply(Reply::Welcome(RULES));
+                let existing = store.existing.for_sender(hello.taken);
+                let holder = Arc::clone(&session.holder);
+                let mut cursor = Cursor::new(store, holder, existing, hello.dry_run);
+                if hello.delete && existing.may_replace() {
+                    cursor.mirror = Some(Mirror::new());
+                }
+                session.report().dry_run = hello.dry_run;
+                Receiver {
+                    input,
+                    session,
+                    store,
+                    committer,
+                    admission,
+                    transfer: &transfer,
+                    hello,
+                    cursor,
+                    offered: BTreeMap::new(),
+                    extras: None,
+                    next: 0,
+                    refused_depth: 0,
+                    carried: 0,
+                }
+                .run()
+            });
+        if matches!(result, Err(ReceiveError::Stream(_))) {
+            transfer.may_return(returns);
         }
-        session.report().dry_run = hello.dry_run;
-        Receiver {
-            input,
-            session,
-            store,
-            committer,
-            admission,
-            hello,
-            cursor,
-            offered: BTreeMap::new(),
-            extras: None,
-            next: 0,
-            refused_depth: 0,
-            carried: 0,
-        }
-        .run()
+        result
     });
     let fatal = match &result {
         Err(ReceiveError::Violation(violation)) => Some((Refusal::Protocol, violation.to_string())),
@@ -84,12 +103,14 @@ fn head(input: &mut Incoming) -> Result<Head, ReceiveError> {
     Ok(Head::parse(head)?)
 }
 
-fn greet(
-    input: &mut Incoming,
-    session: &Session,
-    store: &Store,
-    admission: &Admission,
-) -> Result<Hello, ReceiveError> {
+/// Why nobody waits for the transfer any more: what ended the input.
+fn why_abandoned(input: &mut Incoming) -> ReceiveError {
+    let ended = io::copy(input, &mut io::sink());
+    let error = ended.err().unwrap_or(io::ErrorKind::UnexpectedEof.into());
+    error.into()
+}
+
+fn greet(input: &mut Incoming, session: &Session) -> Result<Hello, ReceiveError> {
     let head = head(input).map_err(|error| match error {
         // Whatever protocol the peer speaks, name the expected one.
         ReceiveError::Violation(_) => ReceiveError::Violation(Violation::Magic),
@@ -105,10 +126,6 @@ fn greet(
         return Err(Violation::Magic.into());
     };
     session.set_greeted(hello.clone());
-    admission
-        .admit(session.peer, &hello, store)
-        .map_err(ReceiveError::Declined)?;
-    session.reply(Reply::Welcome(RULES));
     Ok(hello)
 }
 
@@ -118,6 +135,7 @@ struct Receiver<'a> {
     store: &'a Store,
     committer: &'a Committer,
     admission: &'a Admission,
+    transfer: &'a Transfer<'a>,
     hello: Hello,
     cursor: Cursor<'a>,
     /// Files that the sender was told to send, by their indices.
@@ -128,7 +146,7 @@ struct Receiver<'a> {
     next: u64,
     /// How many directories deep we are below (and including) one that was refused.
     refused_depth: usize,
-    /// Bytes of files that came over the wire.
+    /// Bytes of files that came over this connection.
     carried: u64,
 }
 

@@ -127,6 +127,9 @@ where
     let mut cut = None;
 
     let result = loop {
+        if feeding.is_none() {
+            session.abandon();
+        }
         let mut answers = 0;
         tokio::select! {
             biased;
@@ -157,7 +160,13 @@ where
         if !batch.is_empty() {
             let writing = write(&mut writer, &mut batch, &mut encoded);
             let written = tokio::select! {
-                written = tokio::time::timeout(service.silence, writing) => matches!(written, Ok(Ok(()))),
+                written = tokio::time::timeout(service.silence, writing) => {
+                    // The thread may not have read as far as that: it waits for its user.
+                    if let Ok(Err(error)) = &written && error.kind() == io::ErrorKind::ConnectionReset {
+                        cut.get_or_insert(ReceiveError::Stream(error.kind().into()));
+                    }
+                    matches!(written, Ok(Ok(())))
+                }
                 () = holder.was_cut_off() => {
                     cut.get_or_insert(ReceiveError::Superseded);
                     false

@@ -26,6 +26,8 @@ pub(crate) struct Session {
     changed: Condvar,
     pub(crate) report: Mutex<Report>,
     greeted: AtomicBool,
+    /// Nobody waits for this transfer any more.
+    abandoned: AtomicBool,
     /// The holder of the names of this transfer.
     pub(crate) holder: Arc<Holder>,
     /// The address of the sender.
@@ -63,6 +65,7 @@ impl Session {
             changed: Condvar::new(),
             report: Mutex::new(report),
             greeted: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             holder,
             peer,
             hello: Mutex::default(),
@@ -82,6 +85,16 @@ impl Session {
     pub(super) fn set_greeted(&self, hello: Hello) {
         *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Some(hello);
         self.greeted.store(true, Ordering::Relaxed);
+    }
+
+    /// True when nobody waits for this transfer any more: a question about it is pointless.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// No more of the input is read.
+    pub(super) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
     }
 
     /// How the peer greeted.

@@ -17,6 +17,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
+use super::beside::{MOST_BESIDE, beside, note_renamed_from};
 use super::direct::Direct;
 use super::existing::Existing;
 use super::flusher::Flusher;
@@ -223,6 +224,10 @@ impl Staged {
         if self.length_unknown {
             self.file.set_len(size)?;
         }
+        if existing == Existing::Rename && self.is_taken(name) {
+            // The mode of the file may not permit it later.
+            note_renamed_from(&self.file, name);
+        }
         rustix::fs::fchmod(&self.file, permitted(mode))?;
         set_modified(&self.file, modified);
         self.file.sync_all()?;
@@ -231,6 +236,10 @@ impl Staged {
             Existing::Update | Existing::Overwrite => self.replace(name).map(|()| None),
             Existing::Rename => self.link_beside(name),
         }
+    }
+
+    fn is_taken(&self, name: &[u8]) -> bool {
+        rustix::fs::statat(self.dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Takes the name, or the first free one beside it.
@@ -435,25 +444,6 @@ fn timestamps(modified: Modified) -> Timestamps {
         last_access: now,
         last_modification: time,
     }
-}
-
-/// How many names beside a taken one are tried.
-const MOST_BESIDE: u32 = 10_000;
-
-/// `name.1.txt` for `name.txt`, within the longest name that file systems keep.
-fn beside(name: &[u8], number: u32) -> Vec<u8> {
-    let dot = name.iter().rposition(|byte| *byte == b'.');
-    // A name that begins with its only dot has no ending; neither has one with a very long one.
-    let dot = dot.filter(|dot| (1..name.len()).contains(dot) && name.len() - dot <= 16);
-    let (stem, ending) = name.split_at(dot.unwrap_or(name.len()));
-    let number = format!(".{number}");
-    let room = 255 - number.len() - ending.len();
-    let mut len = stem.len().min(room);
-    // Not within a character of UTF-8.
-    while len > 0 && stem.get(len).is_some_and(|byte| byte & 0xc0 == 0x80) {
-        len -= 1;
-    }
-    [&stem[..len], number.as_bytes(), ending].concat()
 }
 
 /// Hidden, recognisable, and not to be guessed.

@@ -19,6 +19,7 @@ impl Receiver<'_> {
             .ok_or(Violation::Unexpected(Kind::Content))?;
         let path = wanted.path.clone();
         self.session.set_current(&path, wanted.size);
+        self.transfer.begin_file(wanted.part.is_some());
         // Its answer, and those to its queries.
         self.session.wait_for_room();
         match Content::begin(index, wanted, self.store) {
@@ -54,6 +55,7 @@ impl Receiver<'_> {
                 refused
             }
             Request::End(hash) => {
+                self.transfer.end_file();
                 self.end(*content, hash);
                 return Ok(Current::Nothing);
             }
@@ -85,8 +87,9 @@ impl Receiver<'_> {
         }
         self.carried = self.carried.saturating_add(head.len as u64);
         self.session.report().carried = self.carried;
+        let arrived = self.transfer.arrive(head.len as u64);
         self.admission
-            .check(self.carried)
+            .check(arrived)
             .map_err(ReceiveError::Declined)?;
         let mut left = head.len;
         while left > 0 {

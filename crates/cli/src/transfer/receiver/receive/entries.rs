@@ -93,9 +93,11 @@ impl Receiver<'_> {
             self.cursor.offer(entry, hash)
         };
         if has_names && let Ok(answer) = &answer {
-            let is_here = matches!(answer, Answer::Have(Kept::Unchanged));
-            let path = self.cursor.path_of(entry.name);
-            self.session.first_names().expect(index, &path, is_here);
+            let (path, is_here) = match answer {
+                Answer::Have(kept, path) => (path, *kept == Kept::Unchanged),
+                Answer::Want(wanted) => (&wanted.path, false),
+            };
+            self.session.first_names().expect(index, path, is_here);
         }
         self.answer(index, entry, answer)
     }
@@ -134,9 +136,9 @@ impl Receiver<'_> {
                 }
                 self.session.reply(Reply::Want { index, listed });
             }
-            Ok(Answer::Have(kept)) => {
+            Ok(Answer::Have(kept, path)) => {
                 self.session.pass_whole(entry.data);
-                self.session.kept(&self.cursor.path_of(entry.name), kept);
+                self.session.kept(&path, kept);
                 self.session.reply(Reply::Have { index, kept });
             }
             Err(refused) => {

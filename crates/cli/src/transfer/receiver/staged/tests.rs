@@ -136,22 +136,6 @@ fn a_taken_name_is_refused_or_replaced() {
 }
 
 #[test]
-fn a_name_beside_a_taken_one_keeps_its_ending_and_fits() {
-    for (name, wanted) in [
-        (&b"a.txt"[..], &b"a.1.txt"[..]),
-        (b"a", b"a.1"),
-        (b".hidden", b".hidden.1"),
-        (b"a.tar.gz", b"a.tar.1.gz"),
-    ] {
-        assert_eq!(beside(name, 1), wanted);
-    }
-    let long = "\u{e9}".repeat(127) + "x";
-    let other = beside(long.as_bytes(), 10_000);
-    assert!(other.len() <= 255);
-    assert!(std::str::from_utf8(&other).is_ok(), "{other:?}");
-}
-
-#[test]
 fn a_renamed_file_leaves_what_is_there() {
     let (scratch, dir) = scratch();
     std::fs::write(scratch.path().join("a.txt"), "old").unwrap();
