@@ -231,12 +231,13 @@ impl Cubic {
 
     /// The same as Linux does it.
     fn grow_in_segments(&mut self, stage: &mut Stage, min_rtt: Duration, bytes: u64) {
+        let distance = stage.t + min_rtt.as_secs_f64() - stage.k;
         let curve = linux::Curve {
             mss: self.mss,
             cwnd: self.state.cwnd,
             per_reno: 1.0 / fair_to_reno(self.beta),
             origin: stage.origin as u64,
-            until_plateau: stage.k - stage.t - min_rtt.as_secs_f64(),
+            rise: C * distance * distance * distance,
         };
         let (cwnd, w_est) = stage.towards.grow(bytes, stage.w_est as u64, &curve);
         self.state.cwnd = cwnd.min(MAX_WINDOW);

@@ -59,10 +59,10 @@ const fn tack(name: &'static str, congestion: &'static str) -> Way {
 
 /// What every path has; what [`ONLY_N`] begins is measured over 802.11n only,
 /// [`KERNEL_CUBIC_NO_GSO`] over 802.11g and n and on policers, [`KERNEL_BBR_NO_GSO`] and
-/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only; where the window has
-/// few segments also [`LINUX_CUBIC`] and [`KERNEL_CUBIC_PACED`]. Without GSO the emulator of a
-/// machine with two processors is late over 802.11ac. Ways that a claim compares
-/// stand, and run, beside each other, but for those that one path alone has.
+/// [`BBR_NO_GSO`] on policers only, what [`ONLY_AC`] begins over 802.11ac only; [`LINUX_CUBIC`] and
+/// [`KERNEL_CUBIC_PACED`] also where the window has few segments. Without GSO the emulator of a
+/// machine with two processors is late over 802.11ac. Ways that a claim compares stand, and run,
+/// beside each other, but for those that one path alone has.
 pub(super) const WAYS: [Way; 26] = [
     kernel(
         "kernel CUBIC, read seldom",

@@ -36,8 +36,8 @@ pub(super) struct Curve {
     pub(super) per_reno: f64,
     /// Height of the plateau.
     pub(super) origin: u64,
-    /// Time until it is reached, seconds; negative behind it.
-    pub(super) until_plateau: f64,
+    /// Height of the curve above the plateau, segments; negative below it.
+    pub(super) rise: f64,
 }
 
 impl Towards {
@@ -72,10 +72,9 @@ impl Towards {
 impl Curve {
     /// Height of the curve. What lies between it and the plateau is rounded down.
     fn target(&self) -> u64 {
-        let distance = self.until_plateau;
-        let segments = (super::C * distance * distance * distance).abs() as u64;
+        let segments = self.rise.abs() as u64;
         let bytes = segments.saturating_mul(self.mss);
-        match distance > 0.0 {
+        match self.rise < 0.0 {
             true => self.origin.saturating_sub(bytes),
             false => self.origin.saturating_add(bytes),
         }

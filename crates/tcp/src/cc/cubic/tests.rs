@@ -195,7 +195,7 @@ fn a_mark_may_bring_the_window_to_one_segment() {
     assert_eq!((cubic.cwnd(), cubic.ssthresh()), (MSS, 2 * MSS));
 }
 
-/// With the rules of Linux, after a reduction from `segments` of which the maximum before was `max`.
+/// With the rules of Linux, after a reduction from `max` segments and one from `segments`.
 fn linux_reduced_from(max: u64, segments: u64) -> Cubic {
     let mut cubic = with_profile(max, CubicProfile::Linux);
     cubic.state.hystart = None;
