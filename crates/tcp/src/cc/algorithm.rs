@@ -13,8 +13,8 @@ use super::{
 /// Which congestion controller to run.
 ///
 /// As text: `new_reno`, `cubic`, `bbr`, `vegas` or `compound`; `bbr` and `cubic` take settings, as
-/// in `bbr:profile=realtime,probe_rtt=mild` and `cubic:profile=linux`. `Display` writes the shortest
-/// form that reads back as the same value.
+/// in `bbr:profile=realtime,probe_rtt=mild` and `cubic:profile=linux`. `Display` writes the
+/// shortest form that reads back as the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
