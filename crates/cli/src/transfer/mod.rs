@@ -5,6 +5,8 @@
 //! it and the stream.
 
 mod ahead;
+#[cfg(test)]
+mod any_script;
 mod args;
 mod arrived;
 mod bars;
