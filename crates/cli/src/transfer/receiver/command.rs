@@ -1,7 +1,7 @@
 //! `tack recv`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::admission::Admission;
 use super::committer::Committer;
+use super::fetch::fetch;
 use super::holder::Sessions;
 use super::progress::LiveProgress;
 use super::queue::Queue;
@@ -19,13 +20,11 @@ use super::receive_error::ReceiveError;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
-use crate::meeting::{PeerStream, Target};
 use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
 use crate::transfer::channel::{Channel, Writer};
-use crate::transfer::dialer::{DialConfig, PeerDialer};
 use crate::transfer::listener::{Listen, TransferListener};
 use crate::transfer::names::printable;
 use crate::transfer::protocol::{Refusal, Reply};
@@ -37,10 +36,6 @@ use crate::volume::Volume;
 pub(super) const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for transfers to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
-/// Time limit of a connection to a waiting side.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Pause between attempts to reach a sender again.
-const RETURN: Duration = Duration::from_secs(1);
 /// Maximum number of connections beyond the permitted transfers that get a refusal.
 const MAX_FAILED_HANDSHAKES: usize = 64;
 
@@ -248,71 +243,6 @@ fn complete(listener: &TransferListener, met: Option<&Authenticated>, once: bool
     }
 }
 
-/// Connects to a side that waits, and receives what it sends.
-async fn fetch(
-    args: &RecvArgs,
-    target: Target,
-    service: &Arc<Service>,
-    signals: &mut Signals,
-) -> Result<Exit, Failure> {
-    let dialer = PeerDialer::new(DialConfig {
-        target,
-        reach: args.reach,
-        meeting: &args.meeting,
-        volume: args.volume(),
-        transport: &args.transport,
-        silence: args.timeout,
-        connect_timeout: CONNECT,
-        intent: Intent::Receive,
-        service: "tack send",
-    })?;
-    let (stop, stopped) = watch::channel(false);
-    // Since when nothing came over any connection.
-    let mut since = Instant::now();
-    let mut lost = false;
-    loop {
-        let dialed = tokio::select! {
-            dialed = dialer.dial() => dialed,
-            exit = signals.next() => return Ok(exit),
-        };
-        let link = match dialed {
-            Ok(link) => link,
-            Err(failure) if lost && since.elapsed() < args.reconnect => {
-                drop(failure);
-                tokio::select! {
-                    () = tokio::time::sleep(RETURN) => continue,
-                    exit = signals.next() => return Ok(exit),
-                }
-            }
-            Err(failure) => return Err(failure),
-        };
-        let (reader, writer) = PeerStream::into_split(link);
-        let mut receiving = std::pin::pin!(one(reader, writer, service, stopped.clone()));
-        let (ended, signal) = tokio::select! {
-            ended = &mut receiving => (ended, None),
-            exit = signals.next() => {
-                let _ = stop.send(true);
-                (receiving.await, Some(exit))
-            }
-        };
-        if ended.served.report.carried > 0 {
-            since = Instant::now();
-        }
-        match (tell(args.json, args.volume(), ended)?, signal) {
-            (_, Some(signal)) => return Ok(signal),
-            (ConnectionOutcome::Ended(exit), None) => return Ok(exit),
-            (ConnectionOutcome::MayReturn(time), None)
-                if since.elapsed() < time.min(args.reconnect) =>
-            {
-                lost = true;
-            }
-            (ConnectionOutcome::MayReturn(_) | ConnectionOutcome::Nothing, None) => {
-                return Ok(Exit::Failed);
-            }
-        }
-    }
-}
-
 fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
     let dir = args.dir.display().to_string();
     let address = addresses.first().cloned().unwrap_or_default();
@@ -342,7 +272,7 @@ fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
 
 /// A finished connection, with what the summary needs of its stream.
 pub(super) struct Ended {
-    served: Served,
+    pub(super) served: Served,
     peer: String,
     figures: Option<TransportFigures>,
 }

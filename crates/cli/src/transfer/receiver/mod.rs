@@ -7,6 +7,7 @@ mod content;
 mod cursor;
 mod direct;
 pub(super) mod existing;
+mod fetch;
 mod flusher;
 mod hard_links;
 pub(super) mod holder;
