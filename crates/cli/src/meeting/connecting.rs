@@ -23,6 +23,8 @@ use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
 use crate::volume::Volume;
 
+/// What is said of an address whose system answers that nobody listens.
+const CLOSED: &str = "connection refused: no program listens on this port";
 /// Pause between attempts while the other side does not listen yet.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -49,6 +51,8 @@ pub(crate) struct ConnectOptions<'a> {
 enum AttemptError {
     /// No answer yet: another attempt may succeed.
     Unreachable(String),
+    /// As before, and the system there answers that no program listens.
+    Closed(String),
     /// Somebody else answers at this address: another address may be right, another attempt is not.
     Wrong(String),
     /// Another attempt would fail in the same way.
@@ -83,12 +87,13 @@ pub(crate) async fn reach(
             }
             Err(AttemptError::Final(failure)) => return Err(failure),
             Err(AttemptError::Wrong(words)) => return Err(Failure::network(words)),
-            Err(AttemptError::Unreachable(words)) => words,
+            Err(AttemptError::Unreachable(words)) => Failure::network(words),
+            Err(AttemptError::Closed(words)) => Failure::closed_port(words),
         };
         let left = options.wait.saturating_sub(began.elapsed());
         // The search of the local network has waited already.
         if left.is_zero() || matches!(options.target, Target::Code(_, None)) {
-            return Err(Failure::network(unreachable));
+            return Err(unreachable);
         }
         if !is_waiting {
             is_waiting = true;
@@ -204,22 +209,27 @@ impl ConnectOptions<'_> {
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let share = self.connect_timeout / count;
         let mut last = "the target has no address that can be reached from here".to_owned();
-        let mut all_wrong = !addresses.is_empty();
+        let (mut wrong, mut closed) = (0, 0);
         for address in addresses {
             let words = match attempt(*address, share).await {
-                Err(AttemptError::Unreachable(words)) => {
-                    all_wrong = false;
+                Err(AttemptError::Unreachable(words)) => words,
+                Err(AttemptError::Closed(words)) => {
+                    closed += 1;
                     words
                 }
-                Err(AttemptError::Wrong(words)) => words,
+                Err(AttemptError::Wrong(words)) => {
+                    wrong += 1;
+                    words
+                }
                 done => return done,
             };
             last = format!("cannot connect to {address}: {words}");
         }
-        Err(if all_wrong {
-            AttemptError::Wrong(last)
-        } else {
-            AttemptError::Unreachable(last)
+        Err(match addresses.len() {
+            0 => AttemptError::Unreachable(last),
+            all if wrong == all => AttemptError::Wrong(last),
+            all if closed == all => AttemptError::Closed(last),
+            _ => AttemptError::Unreachable(last),
         })
     }
 
@@ -235,6 +245,7 @@ impl ConnectOptions<'_> {
             .dial
             .connect(address, self.dial.tcp_port, own, Some(key), share);
         dialed.await.map_err(|error| match error {
+            DialError::Closed => AttemptError::Closed(CLOSED.into()),
             DialError::Other(words) => AttemptError::Unreachable(words),
             DialError::WrongService(words) => AttemptError::Wrong(words),
             DialError::WrongKey { presented } => AttemptError::Wrong(format!(
@@ -304,6 +315,7 @@ impl ConnectOptions<'_> {
             .dial
             .connect(address, tcp_port, ephemeral, expected, share);
         dialed.await.map_err(|error| match error {
+            DialError::Closed => AttemptError::Closed(CLOSED.into()),
             DialError::Other(words) => AttemptError::Unreachable(words),
             DialError::WrongService(words) => AttemptError::Wrong(words),
             DialError::WrongKey { .. } => {
@@ -335,7 +347,11 @@ impl ConnectOptions<'_> {
             };
             match self.with_code(code, &addresses).await {
                 // Another instance may have the code, as long as ours was not shown to a wrong one.
-                Err(AttemptError::Unreachable(words) | AttemptError::Wrong(words)) => {
+                Err(
+                    AttemptError::Unreachable(words)
+                    | AttemptError::Closed(words)
+                    | AttemptError::Wrong(words),
+                ) => {
                     self.say(&format!("{words}; looking on"));
                 }
                 done => return done,
@@ -360,6 +376,7 @@ impl ConnectOptions<'_> {
                 .connect(address, self.dial.tcp_port, own, Some(known), share);
             let (stream, expected) = match dialed.await {
                 Ok(stream) => (stream, known),
+                Err(DialError::Closed) => return Err(AttemptError::Closed(CLOSED.into())),
                 Err(DialError::Other(words)) => return Err(AttemptError::Unreachable(words)),
                 Err(DialError::WrongService(words)) => return Err(AttemptError::Wrong(words)),
                 Err(DialError::WrongKey { presented }) => {

@@ -17,6 +17,7 @@ mod entries;
 mod exec;
 mod exec_secure;
 mod faults;
+mod fetching;
 mod gateway;
 mod guesses;
 mod hostile;

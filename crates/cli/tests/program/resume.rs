@@ -103,18 +103,23 @@ impl Inbox {
 
     /// Bytes in the unfinished file.
     pub(crate) fn part(&self) -> u64 {
-        let entries = fs::read_dir(self.dir.path()).unwrap().flatten();
-        let parts = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));
-        parts
-            .filter_map(|entry| entry.metadata().ok())
-            .map(|found| found.len())
-            .max()
-            .unwrap_or(0)
+        part(self.dir.path())
     }
 
     pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("file")
     }
+}
+
+/// Bytes in the unfinished file of this folder.
+pub(crate) fn part(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).unwrap().flatten();
+    let parts = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));
+    parts
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|found| found.len())
+        .max()
+        .unwrap_or(0)
 }
 
 fn sender(path: &Path, address: SocketAddr, options: &[&str]) -> Running {
@@ -331,11 +336,13 @@ fn a_folder_goes_on_too() {
 /// A UDP path that can be cut, and on which addresses change.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
-    cut: Arc<AtomicBool>,
+    pub(crate) cut: Arc<AtomicBool>,
     /// With each number, clients have other addresses at the far end.
     pub(crate) epoch: Arc<AtomicU64>,
     /// Bytes of datagrams that went to the receiver, whether it was there or not.
     forwarded: Arc<AtomicU64>,
+    /// The same of datagrams that went back to clients.
+    pub(crate) returned: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -348,9 +355,9 @@ impl Relay {
         let address = near.local_addr().unwrap();
         near.set_read_timeout(Some(LOOK)).unwrap();
         let [cut, stop] = [(), ()].map(|()| Arc::new(AtomicBool::new(false)));
-        let [epoch, forwarded] = [(), ()].map(|()| Arc::new(AtomicU64::new(0)));
+        let [epoch, forwarded, returned] = [(), (), ()].map(|()| Arc::new(AtomicU64::new(0)));
         let (cut_, stop_, epoch_) = (Arc::clone(&cut), Arc::clone(&stop), Arc::clone(&epoch));
-        let forwarded_ = Arc::clone(&forwarded);
+        let (forwarded_, returned_) = (Arc::clone(&forwarded), Arc::clone(&returned));
         let thread = std::thread::spawn(move || {
             let mut far = HashMap::new();
             let mut datagram = [0; 65_536];
@@ -367,7 +374,10 @@ impl Relay {
                     socket.connect(receiver).unwrap();
                     let (back, near) = (Arc::clone(&socket), near.try_clone().unwrap());
                     let (cut, stop) = (Arc::clone(&cut_), Arc::clone(&stop_));
-                    std::thread::spawn(move || answers(&back, &near, client, &cut, &stop));
+                    let count = Arc::clone(&returned_);
+                    std::thread::spawn(move || {
+                        answers(&back, (&near, client), &cut, &count, &stop);
+                    });
                     socket
                 });
                 forwarded_.fetch_add(len as u64, Ordering::Relaxed);
@@ -380,6 +390,7 @@ impl Relay {
             cut,
             epoch,
             forwarded,
+            returned,
             stop,
             thread: Some(thread),
         }
@@ -396,9 +407,9 @@ impl Relay {
 
 fn answers(
     back: &UdpSocket,
-    near: &UdpSocket,
-    client: SocketAddr,
+    (near, client): (&UdpSocket, SocketAddr),
     cut: &AtomicBool,
+    count: &AtomicU64,
     stop: &AtomicBool,
 ) {
     back.set_read_timeout(Some(LOOK)).unwrap();
@@ -407,6 +418,7 @@ fn answers(
         if let Ok(len) = back.recv(&mut datagram)
             && !cut.load(Ordering::Relaxed)
         {
+            count.fetch_add(len as u64, Ordering::Relaxed);
             let _ = near.send_to(&datagram[..len], client);
         }
     }

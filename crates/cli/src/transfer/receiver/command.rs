@@ -14,7 +14,7 @@ use super::admission::Admission;
 use super::committer::Committer;
 use super::fetch::fetch;
 use super::holder::Sessions;
-use super::progress::LiveProgress;
+use super::progress::{LiveProgress, TransferProgress};
 use super::queue::Queue;
 use super::receive_error::ReceiveError;
 use super::serve::{Served, Service, serve};
@@ -24,6 +24,7 @@ use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
+use crate::transfer::bars::Recovery;
 use crate::transfer::channel::{Channel, Writer};
 use crate::transfer::listener::{Listen, TransferListener};
 use crate::transfer::names::printable;
@@ -51,6 +52,7 @@ struct Listening {
 /// Receives until a signal comes, or one transfer with `--once`.
 pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let store = store(&args)?;
+    let target = args.target()?;
     let service = Arc::new(Service {
         store,
         committer: Committer::new(),
@@ -66,11 +68,14 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         },
         sessions: Sessions::default(),
         live: LiveProgress::new(args.volume(), args.json),
-        silence: args.timeout,
+        silence: match &target {
+            Some(_) => args.fetching_silence(),
+            None => args.timeout,
+        },
         greeting: GREETING,
     });
     let mut signals = Signals::new()?;
-    if let Some(target) = args.target()? {
+    if let Some(target) = target {
         return fetch(&args, target, &service, &mut signals).await;
     }
     let (limit, waiting) = (args.max_transfers.into(), args.max_waiting.into());
@@ -123,14 +128,17 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         turn_away((reader, writer), Refusal::Stopping, STOPPING).await;
                         return Ok(Ok(ConnectionOutcome::Nothing));
                     };
-                    let ended = one(reader, writer, &service, stopped).await;
+                    let mut showing = service.live.begin();
+                    let ended = one(reader, writer, &service, stopped, &mut showing).await;
+                    drop(showing);
                     if ended.served.is_complete() {
                         complete(&listener, met.as_deref(), once);
                     }
                     let is_dry_run = ended.served.is_dry_run();
                     // On a separate thread: a slow reader of our output must not stop other
                     // transfers. The place goes only then, so that summaries do not pile up.
-                    let told = tokio::task::spawn_blocking(move || tell(json, volume, ended)).await;
+                    let telling = move || tell(json, volume, ended, Returns::Sender);
+                    let told = tokio::task::spawn_blocking(telling).await;
                     drop(place);
                     // With --once the transfer itself is still to come.
                     match told {
@@ -282,12 +290,13 @@ pub(super) async fn one<R, W>(
     mut writer: W,
     service: &Arc<Service>,
     stopped: watch::Receiver<bool>,
+    showing: &mut TransferProgress,
 ) -> Ended
 where
     R: AsyncRead + Unpin,
     W: Writer,
 {
-    let served = serve(reader, &mut writer, service, stopped).await;
+    let served = serve(reader, &mut writer, service, stopped, showing).await;
     let (peer, figures) = (writer.peer_addr().to_string(), writer.figures());
     if served.result.is_ok() {
         // The answers are acknowledged, or the sender is gone; both end this.
@@ -300,19 +309,54 @@ where
     }
 }
 
+/// Which side makes a new connection when one is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Returns {
+    /// The sender, if it said so.
+    Sender,
+    /// This side, as long as this.
+    Us(Duration),
+}
+
+impl Returns {
+    /// How long it is tried to make another connection in place of this one; `None` if not at all.
+    fn patience(self, served: &Served) -> Option<Duration> {
+        match self {
+            Self::Sender => served.returns(),
+            Self::Us(left) if served.is_lost() && !left.is_zero() => {
+                let theirs = served.hello.as_ref().map(|hello| hello.returns.into());
+                Some(theirs.map_or(left, |seconds| left.min(Duration::from_secs(seconds))))
+            }
+            Self::Us(_) => None,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Sender => "the sender may return and go on",
+            Self::Us(_) => Recovery::Reconnecting.words(),
+        }
+    }
+}
+
 /// The outcome of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ConnectionOutcome {
     /// Not a transfer, or another connection resumes it.
     Nothing,
-    /// The sender was disconnected, and tries to reconnect for this time.
+    /// The connection was lost, and for this time one of the sides tries to make another one.
     MayReturn(Duration),
     /// A transfer that has ended.
     Ended(Exit),
 }
 
 /// Prints the outcome of a connection.
-pub(super) fn tell(json: bool, volume: Volume, ended: Ended) -> Result<ConnectionOutcome, Failure> {
+pub(super) fn tell(
+    json: bool,
+    volume: Volume,
+    ended: Ended,
+    by: Returns,
+) -> Result<ConnectionOutcome, Failure> {
     let Ended {
         mut served,
         peer,
@@ -322,14 +366,15 @@ pub(super) fn tell(json: bool, volume: Volume, ended: Ended) -> Result<Connectio
     if matches!(served.result, Err(ReceiveError::Superseded)) {
         return Ok(ConnectionOutcome::Nothing);
     }
+    let returns = by.patience(&served);
     if served.hello.is_none() {
+        let more = returns.map_or(String::new(), |_| format!("; {}", by.words()));
         eprintln!(
-            "tack: {peer} did not begin a transfer: {}",
+            "tack: {peer} did not begin a transfer: {}{more}",
             printable(error.as_deref().unwrap_or("no data received"))
         );
-        return Ok(ConnectionOutcome::Nothing);
+        return Ok(returns.map_or(ConnectionOutcome::Nothing, ConnectionOutcome::MayReturn));
     }
-    let returns = served.returns();
     let report = &mut served.report;
     match &error {
         None => tracing::info!(
@@ -363,8 +408,9 @@ pub(super) fn tell(json: bool, volume: Volume, ended: Ended) -> Result<Connectio
     }
     match &error {
         Some(error) if returns.is_some() => eprintln!(
-            "tack: transfer from {peer} interrupted after {}: {error}; the sender may return and go on",
-            files(report.files)
+            "tack: transfer from {peer} interrupted after {}: {error}; {}",
+            files(report.files),
+            by.words()
         ),
         Some(error) => eprintln!(
             "tack: transfer from {peer} failed after {}: {error}",

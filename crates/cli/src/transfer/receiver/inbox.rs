@@ -8,7 +8,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::watch;
 
 use super::admission::Admission;
-use super::command::{GREETING, one, tell, turn_away};
+use super::command::{GREETING, Returns, one, tell, turn_away};
 use super::committer::Committer;
 use super::existing::Existing;
 use super::holder::Sessions;
@@ -94,10 +94,11 @@ impl Inbox {
             let words = "too many transfers into this folder are under way or wait";
             return turn_away((reader, writer), Refusal::Busy, words).await;
         };
-        let ended = one(reading(reader), writer, &self.service, stop).await;
-        if let Ok(Err(failure)) =
-            tokio::task::spawn_blocking(move || tell(false, Volume::Normal, ended)).await
-        {
+        let mut showing = self.service.live.begin();
+        let ended = one(reading(reader), writer, &self.service, stop, &mut showing).await;
+        drop(showing);
+        let telling = move || tell(false, Volume::Normal, ended, Returns::Sender);
+        if let Ok(Err(failure)) = tokio::task::spawn_blocking(telling).await {
             eprintln!("tack: {failure}");
         }
     }
