@@ -16,7 +16,7 @@ use super::peer_stream::PeerStream;
 use super::target::Target;
 use super::{CODE_PORT, channel, used_codes};
 use crate::address::{Address, Family, Reach};
-use crate::discovery::Finder;
+use crate::discovery::{Finder, Mark};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::peers::{Book, PeerName};
@@ -28,9 +28,17 @@ const CLOSED: &str = "connection refused: no program listens on this port";
 /// Pause between attempts while the other side does not listen yet.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long the local network is searched for a peer that was met before: one that waits answers at
+/// once.
+const SEARCH_AGAIN: Duration = Duration::from_secs(3);
+/// How long the addresses that are known may take to answer before that search begins.
+const HEAD_START: Duration = Duration::from_secs(1);
+
 /// The target of a meeting, the own identity, and limits of time.
 pub(crate) struct ConnectOptions<'a> {
     pub(crate) target: &'a Target,
+    /// The peer that was met there before in this run, and its last address.
+    pub(crate) met: Option<(PublicKey, SocketAddr)>,
     pub(crate) intent: Intent,
     pub(crate) own: &'a OwnIdentity,
     pub(crate) state: &'a StateDir,
@@ -70,7 +78,12 @@ pub(crate) async fn reach(
     loop {
         let unreachable = match options.attempt().await {
             Ok((link, met)) => {
-                if let (Target::Code(code, _), ProofMethod::Code) = (options.target, met.how) {
+                let is_elsewhere = options
+                    .met
+                    .is_some_and(|(_, last)| last != link.peer_addr());
+                if let Target::Code(code, _) = options.target
+                    && (matches!(met.how, ProofMethod::Code) || is_elsewhere)
+                {
                     used_codes::note(options.state, code, &met.peer, link.peer_addr())?;
                 }
                 // Behind a TUN device the port is that of TCP, and every service has its own.
@@ -114,11 +127,14 @@ impl ConnectOptions<'_> {
     }
 
     async fn attempt(&self) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
+        if let Some((key, last)) = self.met {
+            return self.find_again(key, last).await;
+        }
         // The same command again: what it began is gone on with. Where that is complete, or
         // somebody else shows the same code by now, the code decides.
         if let Target::Code(code, _) = self.target
-            && let Some((key, address)) = used_codes::find(self.state, code)
-            && let Ok(again) = self.again(key, address).await
+            && let Some((key, last)) = used_codes::find(self.state, code)
+            && let Ok(again) = self.find_again(key, last).await
         {
             return Ok(again);
         }
@@ -133,11 +149,8 @@ impl ConnectOptions<'_> {
                     return Err(AttemptError::Final(Failure::usage(words)));
                 }
                 let credential = Credential::Ticket(ticket.clone());
-                self.each(&addresses, async |address, share| {
-                    let stream = self.known(address, ticket.issuer, share).await?;
-                    self.meet(stream, &credential).await
-                })
-                .await
+                self.each_known(&addresses, ticket.issuer, &credential)
+                    .await
             }
             Target::Code(code, Some(at)) => {
                 let addresses = self.resolve(at).await?;
@@ -161,7 +174,10 @@ impl ConnectOptions<'_> {
                 self.by_key(&addresses, Some((name.clone(), peer.key)))
                     .await
             }
-            Target::Authenticated(key, address) => self.again(*key, *address).await,
+            Target::Authenticated(key, address) => {
+                let credential = Credential::Known(vec![*key]);
+                self.each_known(&[*address], *key, &credential).await
+            }
             Target::Address(address) => {
                 let addresses = self.resolve(address).await?;
                 self.by_key(&addresses, None).await
@@ -169,17 +185,105 @@ impl ConnectOptions<'_> {
         }
     }
 
-    /// Meets a side that was met before, with our key alone.
-    async fn again(
+    /// Meets the peer that was met before: where it was last, where the target leads now, or
+    /// wherever on the local network it says that it is.
+    async fn find_again(
         &self,
         key: PublicKey,
-        address: SocketAddr,
+        last: SocketAddr,
     ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
-        self.each(&[address], async |address, share| {
+        let resolved = async |at: &Address| self.resolve(at).await.unwrap_or_default();
+        let mut credential = Credential::Known(vec![key]);
+        let mut named = None;
+        let mut more = Vec::new();
+        match self.target {
+            Target::Ticket(ticket, at) => {
+                credential = Credential::Ticket(ticket.clone());
+                match at {
+                    Some(at) => more.extend(resolved(at).await),
+                    None => more.extend(ticket.addresses()),
+                }
+            }
+            Target::Code(_, Some(at)) | Target::Address(at) => more.extend(resolved(at).await),
+            Target::Name(name) => {
+                // Read anew: its user may have given it another address.
+                let book = Book::load(self.state).map_err(AttemptError::Final)?;
+                let peer = book.by_name(name);
+                let peer = peer.map_err(|refused| AttemptError::Final(refused.failure()))?;
+                for address in &peer.addresses {
+                    more.extend(resolved(address).await);
+                }
+                named = Some((name.clone(), peer.key));
+            }
+            Target::Code(_, None) | Target::Authenticated(..) => {}
+        }
+        let mut addresses = vec![last];
+        for address in more {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        let direct = async {
+            match named {
+                Some(_) => self.by_key(&addresses, named).await,
+                None => self.each_known(&addresses, key, &credential).await,
+            }
+        };
+        let search = async {
+            tokio::time::sleep(HEAD_START).await;
+            // Whoever has our peer's key can announce addresses that do not answer.
+            let search = self.search_again(key, &credential);
+            let found = tokio::time::timeout(self.connect_timeout, search).await;
+            found.ok().flatten()
+        };
+        let (mut direct, mut search) = (std::pin::pin!(direct), std::pin::pin!(search));
+        let mut failed = None;
+        // Nothing is announced on loopback, and behind a TUN device.
+        let mut is_searched = last.ip().to_canonical().is_loopback() || self.dial.carrier.is_tun();
+        loop {
+            tokio::select! {
+                reached = &mut direct, if failed.is_none() => match reached {
+                    Ok(_) | Err(AttemptError::Final(_)) => return reached,
+                    Err(error) => failed = Some(error),
+                },
+                found = &mut search, if !is_searched => match found {
+                    Some(found) => return Ok(found),
+                    None => is_searched = true,
+                },
+            }
+            if is_searched && let Some(error) = failed {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Meets the owner of `key` at one of these addresses.
+    async fn each_known(
+        &self,
+        addresses: &[SocketAddr],
+        key: PublicKey,
+        credential: &Credential,
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
+        self.each(addresses, async |address, share| {
             let stream = self.known(address, key, share).await?;
-            self.meet(stream, &Credential::Known(vec![key])).await
+            self.meet(stream, credential).await
         })
         .await
+    }
+
+    /// Looks for the owner of `key` on the local network.
+    async fn search_again(
+        &self,
+        key: PublicKey,
+        credential: &Credential,
+    ) -> Option<(PeerStream, Box<Authenticated>)> {
+        let mut finder = Finder::new(Mark::Key(key), SEARCH_AGAIN).ok()?;
+        while let Ok(addresses) = finder.next().await {
+            if let Ok(found) = self.each_known(&addresses, key, credential).await {
+                return Some(found);
+            }
+        }
+        None
     }
 
     async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, AttemptError> {
@@ -331,7 +435,7 @@ impl ConnectOptions<'_> {
         } else {
             self.wait
         };
-        let mut finder = Finder::new(code.number(), connect_timeout).map_err(|error| {
+        let mut finder = Finder::new(Mark::Number(code.number()), connect_timeout).map_err(|error| {
             AttemptError::Unreachable(format!(
                 "the local network cannot be searched: {error}; give the other side's address and --code"
             ))

@@ -1,12 +1,14 @@
 //! The side that waits: listens, shows how to reach it, and hands over who was let in.
 
+mod follow;
+
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use tack_pairing::{Code, Ticket, code, short};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
+use self::follow::follow;
 use super::exchange::{self, MeetingError};
 use super::host::{AlsoServes, WaitingHost};
 use super::invitations::{Invitations, TicketUse};
@@ -29,7 +32,7 @@ use super::show;
 use super::{ALPN, CODE_PORT, channel};
 use crate::address::{Address, Family, Reach};
 use crate::carrier::CarrierArgs;
-use crate::discovery::{Announcement, reachable};
+use crate::discovery::{Announcement, Mark, reachable};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::keyboard;
@@ -137,9 +140,11 @@ struct Shared {
     has_code: bool,
     remember: Option<PeerName>,
     volume: Volume,
-    addresses: Vec<SocketAddr>,
+    addresses: Mutex<Vec<SocketAddr>>,
     /// The addresses are those of this machine on its networks, where codes are looked for.
     is_on_network: bool,
+    /// A peer was let in, which may have to look for this side.
+    has_met: AtomicBool,
     announcement: Mutex<Option<Announcement>>,
     /// A code may have been burnt.
     look: Notify,
@@ -217,7 +222,8 @@ impl WaitingSide {
             has_code: !args.no_code,
             remember: config.remember,
             volume: config.volume,
-            addresses,
+            addresses: Mutex::new(addresses),
+            has_met: AtomicBool::new(false),
             is_on_network: !config.carrier.is_tun(),
             announcement: Mutex::new(None),
             look: Notify::new(),
@@ -248,6 +254,9 @@ impl WaitingSide {
         // When a person can ask for it.
         let has_keyboard = io::IsTerminal::is_terminal(&io::stdin());
         tasks.spawn(renew(Arc::clone(&shared), has_keyboard));
+        if shared.has_code && shared.is_on_network {
+            tasks.spawn(follow(Arc::clone(&shared), endpoint.local_addr()));
+        }
         Ok(Self {
             endpoint,
             arrivals: AsyncMutex::new(arrivals),
@@ -288,8 +297,8 @@ impl WaitingSide {
     }
 
     /// What a peer can type.
-    pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        &self.shared.addresses
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.shared.addresses().clone()
     }
 
     /// Withdraws the announcement of the code.
@@ -308,7 +317,7 @@ impl Shared {
         let ticket =
             self.host()
                 .invitations
-                .issue(issuer, self.lifetime, self.usage, &self.addresses)?;
+                .issue(issuer, self.lifetime, self.usage, &self.addresses())?;
         *self
             .shown_ticket
             .lock()
@@ -368,7 +377,7 @@ impl Shared {
     /// What a person types on the other side.
     fn ways(&self, ticket: Option<&Ticket>, code: Option<&Code>, is_announced: bool) -> String {
         let command = (self.command, self.after);
-        show::invitation(command, ticket, code, &self.addresses, is_announced)
+        show::invitation(command, ticket, code, &self.addresses(), is_announced)
     }
 
     /// What the command needs besides.
@@ -389,13 +398,11 @@ impl Shared {
         let number = Code::random_number().map_err(random)?;
         let code = Code::generate(number).map_err(random)?;
         self.current_code.renew(code.clone());
-        let address = self
-            .addresses
-            .first()
-            .filter(|address| !address.ip().is_loopback() && self.is_on_network);
+        let address = self.addresses().first().copied();
+        let address = address.filter(|address| !address.ip().is_loopback() && self.is_on_network);
         let mut is_announced = false;
         if let Some(address) = address {
-            match Announcement::new(number, *address) {
+            match Announcement::new(Mark::Number(number), address) {
                 Ok(announcement) => {
                     is_announced = true;
                     *self.announcement() = Some(announcement);
@@ -406,6 +413,12 @@ impl Shared {
             }
         }
         Ok((Some(code), is_announced))
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn announcement(&self) -> MutexGuard<'_, Option<Announcement>> {
@@ -500,6 +513,7 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
             return None;
         }
     };
+    shared.has_met.store(true, Ordering::Relaxed);
     if matches!(met.how, ProofMethod::Code) {
         shared.withdraw();
     }

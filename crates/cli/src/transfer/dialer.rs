@@ -2,7 +2,7 @@
 //! by waiting for it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,9 +45,9 @@ type Arrival = (PeerStream, Option<Box<Authenticated>>);
 const MAX_ARRIVED: usize = 16;
 
 struct MeetingParams<'a> {
-    /// The target; after the first meeting the key and the address that were met.
-    target: Mutex<Target>,
-    has_met: AtomicBool,
+    target: Target,
+    /// The key of the peer that was met, and its last address.
+    met: Mutex<Option<(PublicKey, SocketAddr)>>,
     intent: Intent,
     own: OwnIdentity,
     state: StateDir,
@@ -98,8 +98,8 @@ impl<'a> PeerDialer<'a> {
             let state = dialing.meeting.peer.state.open()?;
             let (own, _) = OwnIdentity::load_or_make(&state)?;
             ConnectMethod::Meet(Box::new(MeetingParams {
-                target: Mutex::new(dialing.target),
-                has_met: AtomicBool::new(false),
+                target: dialing.target,
+                met: Mutex::default(),
                 intent: dialing.intent,
                 own,
                 state,
@@ -225,14 +225,15 @@ impl WaitingPeers {
 }
 
 impl MeetingParams<'_> {
+    fn met(&self) -> MutexGuard<'_, Option<(PublicKey, SocketAddr)>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn dial(&self) -> Result<(PeerStream, Box<Authenticated>), Failure> {
-        let target = self
-            .target
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let met = *self.met();
         let connect_options = ConnectOptions {
-            target: &target,
+            target: &self.target,
+            met,
             intent: self.intent,
             own: &self.own,
             state: &self.state,
@@ -242,23 +243,18 @@ impl MeetingParams<'_> {
             connect_timeout: self.connect_timeout,
             // Whoever has a name may be the first to start, too. After a loss there are pauses
             // between attempts instead.
-            wait: match self.has_met.load(Ordering::Relaxed) {
-                true => Duration::ZERO,
-                false => self
-                    .args
-                    .peer
-                    .wait(matches!(target, Target::Code(_, None) | Target::Name(_))),
+            wait: match met {
+                Some(_) => Duration::ZERO,
+                None => self.args.peer.wait(matches!(
+                    self.target,
+                    Target::Code(_, None) | Target::Name(_)
+                )),
             },
             remember: self.args.peer.remember.as_ref(),
             volume: self.volume,
         };
         let (link, met) = meeting::reach(&connect_options).await?;
-        self.has_met.store(true, Ordering::Relaxed);
-        // A code serves once; whoever has met us lets our key come back.
-        if matches!(target, Target::Code(..)) {
-            let again = Target::Authenticated(met.peer, link.peer_addr());
-            *self.target.lock().unwrap_or_else(PoisonError::into_inner) = again;
-        }
+        *self.met() = Some((met.peer, link.peer_addr()));
         Ok((link, met))
     }
 }

@@ -38,6 +38,7 @@ mod real_paths;
 mod real_programs;
 mod rebinding;
 mod resume;
+mod roaming;
 mod serve;
 mod sim;
 #[path = "../support/mod.rs"]

@@ -548,4 +548,6 @@ fn patience_ends() {
     let ended = sending.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(ended.json()["ok"], false);
+    let words = "the same command given again goes on where this one was";
+    assert!(ended.stderr.contains(words), "{ended:?}");
 }
