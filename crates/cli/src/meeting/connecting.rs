@@ -91,8 +91,13 @@ pub(crate) async fn reach(
                     Some(_) => Address::from(link.peer_addr().ip()),
                     None => Address::of(link.peer_addr(), options.udp_port),
                 };
+                // A known peer is found there the next time.
+                let name = match options.target {
+                    Target::Name(name) if is_elsewhere => Some(name),
+                    _ => None,
+                };
                 let keep = Keep {
-                    name: options.remember,
+                    name: options.remember.or(name),
                     volume: options.volume,
                 };
                 update_known_peers(options.state, &met, keep, Some(address))?;

@@ -41,6 +41,15 @@ impl Protection {
         Self::Encrypted(Arc::new(states))
     }
 
+    /// A `tack` of this side, where there are keys.
+    pub(crate) fn tack(&self, side: &str) -> Command {
+        let mut command = tack();
+        if let Self::Encrypted(states) = self {
+            command.env("TACK_STATE_DIR", states.path().join(side));
+        }
+        command
+    }
+
     pub(crate) fn command(&self, verb: &str) -> Command {
         let mut command = tack();
         command.args([verb, "--json"]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::resume::{MIB, part, source};
 use crate::support::invitation::{Invitation, Waiting};
 use crate::support::network::{Network, network};
-use crate::support::{Ended, PATIENCE, Running};
+use crate::support::{Ended, PATIENCE, Running, finish};
 
 /// The machines: one waits, the other one connects.
 const WAITS: usize = 0;
@@ -146,12 +146,26 @@ fn a_waiting_side_whose_address_changes_is_found_on_the_same_network() {
         });
         scope.spawn(|| {
             let Some(world) = World::new() else { return };
-            let (mut sender, invitation) = Waiting::start(&mut world.sender(WAITS));
-            let [by_code, _] = ways(&invitation);
-            let receiver = Running::start(world.receiver(CONNECTS).args(by_code));
+            let run = |host, arguments: &[&str]| {
+                let ended = finish(world.tack(host).args(arguments));
+                assert_eq!(ended.code, Some(0), "{ended:?}");
+                ended
+            };
+            let key = |host| run(host, &["id"]).stdout.trim().to_owned();
+            let known = ["--address", "10.79.0.1"];
+            run(
+                CONNECTS,
+                &[&["peers", "add", "desk", &key(WAITS)], &known[..]].concat(),
+            );
+            run(WAITS, &["peers", "add", "laptop", &key(CONNECTS)]);
+            let (mut sender, _) = Waiting::start(&mut world.sender(WAITS));
+            let receiver = Running::start(world.receiver(CONNECTS).arg("desk:"));
             world.moves_on_the_way(WAITS, "10.79.0.1/24", &to);
             world.check(&receiver.wait());
             assert!(sender.child.wait().unwrap().success());
+            // The next command by name finds it at once.
+            let listed = run(CONNECTS, &["peers", "--json"]).json();
+            assert_eq!(listed["addresses"][0], "10.79.0.9", "{listed}");
         });
     });
 }

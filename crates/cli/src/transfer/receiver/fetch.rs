@@ -19,27 +19,25 @@ use crate::transfer::pause::Pause;
 
 /// Time limit of a connection to a waiting side.
 const CONNECT: Duration = Duration::from_secs(10);
-/// After a reset, and where no program listens any more, the sender was stopped. This is time for
-/// one that is being started again.
+/// Where no program listens any more after a reset, or after a connection on which no transfer
+/// began, the sender has ended. This is time for one that is being started again.
 const STARTS_AGAIN: Duration = Duration::from_secs(5);
 
 /// A connection that was lost.
 struct Lost {
     /// How long it is tried to make another one, counted from the last progress.
     patience: Duration,
-    /// When, if a reset ended it.
-    reset: Option<Instant>,
+    /// When, if the sender may have ended.
+    ended: Option<Instant>,
 }
 
 impl Lost {
     /// True when no further attempt is made, the last one of which ended with `failure`.
     fn is_final(&self, failure: &Failure, since: Instant) -> bool {
-        let is_stopped = |reset: Instant| {
-            failure.is_closed_port() && reset.elapsed() >= STARTS_AGAIN.min(self.patience)
-        };
+        let is_gone = |ended: Instant| failure.is_closed_port() && ended.elapsed() >= STARTS_AGAIN;
         failure.exit != Exit::Network
             || since.elapsed() >= self.patience
-            || self.reset.is_some_and(is_stopped)
+            || self.ended.is_some_and(is_gone)
     }
 }
 
@@ -89,8 +87,14 @@ pub(super) async fn fetch(
                 if ended.served.report.carried > 0 {
                     (since, pause) = (Instant::now(), Pause::FIRST);
                 }
-                let reset = ended.served.was_reset().then(Instant::now);
-                let by = Returns::Us(reconnect.saturating_sub(since.elapsed()));
+                let may_have_ended = ended.served.was_reset() || ended.served.hello.is_none();
+                // A side that never began a transfer has none for us.
+                let is_transfer = ended.served.hello.is_some() || lost.is_some();
+                let left = match is_transfer {
+                    true => reconnect.saturating_sub(since.elapsed()),
+                    false => Duration::ZERO,
+                };
+                let by = Returns::Us(left);
                 let telling = || tell(args.json, args.volume(), ended, by);
                 match (service.live.beside_bars(telling)?, signal) {
                     (_, Some(signal)) => return Ok(signal),
@@ -98,7 +102,10 @@ pub(super) async fn fetch(
                     (ConnectionOutcome::Nothing, None) => return Ok(Exit::Failed),
                     (ConnectionOutcome::MayReturn(left), None) => {
                         let patience = since.elapsed() + left;
-                        lost = Some(Lost { patience, reset });
+                        lost = Some(Lost {
+                            patience,
+                            ended: may_have_ended.then(Instant::now),
+                        });
                     }
                 }
             }

@@ -93,8 +93,22 @@ struct Event {
 pub(super) const EVERY: Duration = Duration::from_secs(1);
 
 impl TransferProgress {
+    /// There is a connection.
+    pub(super) fn connected(&mut self) {
+        self.heard = Instant::now();
+        self.is_lost = false;
+    }
+
     /// Updates the display of the transfer.
     pub(super) fn update(&mut self, session: &Session) {
+        self.note(session);
+        let now = Instant::now();
+        self.heard = now.checked_sub(session.holder.silence()).unwrap_or(now);
+        self.show();
+    }
+
+    /// Notes how far the transfer is, to be shown when its connection is lost.
+    pub(super) fn note(&mut self, session: &Session) {
         let Some(hello) = session.hello() else {
             return;
         };
@@ -104,9 +118,6 @@ impl TransferProgress {
             progress::set_template(&self.bar, KNOWN);
             self.bar.set_length(bytes);
         }
-        let now = Instant::now();
-        self.heard = now.checked_sub(session.holder.silence()).unwrap_or(now);
-        self.is_lost = false;
         self.last = Some(Position {
             peer: session.peer,
             bytes: session.passed(),
@@ -114,7 +125,6 @@ impl TransferProgress {
             all_files: known(hello.files),
             file: session.current(),
         });
-        self.show();
     }
 
     /// Shows that the connection is lost and is being made again.

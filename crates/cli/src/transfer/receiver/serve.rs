@@ -101,6 +101,7 @@ where
     W: Writer,
 {
     let began = Instant::now();
+    showing.connected();
     let ring = Ring::new(INCOMING);
     let (reply_in, mut replies) = mpsc::unbounded_channel();
     let holder = Holder::new(writer.peer_key());
@@ -200,6 +201,7 @@ where
         // A sender that went away has its error already.
         let _ = tokio::time::timeout(FAREWELL, farewell).await;
     }
+    showing.note(&session);
     let hello = session.hello();
     if let Some(hello) = &hello {
         service.sessions.end(hello.session, &holder);
