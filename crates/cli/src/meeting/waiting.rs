@@ -1,14 +1,12 @@
 //! The side that waits: listens, shows how to reach it, and hands over who was let in.
 
-mod follow;
-
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,17 +20,16 @@ use tack_pairing::{Code, Ticket, code, short};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use self::follow::follow;
 use super::exchange::{self, MeetingError};
 use super::host::{AlsoServes, WaitingHost};
 use super::invitations::{Invitations, TicketUse};
 use super::known::{Keep, update_known_peers};
 use super::peer_stream::PeerStream;
 use super::show;
+use super::whereabouts::Whereabouts;
 use super::{ALPN, CODE_PORT, channel};
 use crate::address::{Address, Family, Reach};
 use crate::carrier::CarrierArgs;
-use crate::discovery::{Announcement, Mark, reachable};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::keyboard;
@@ -140,12 +137,7 @@ struct Shared {
     has_code: bool,
     remember: Option<PeerName>,
     volume: Volume,
-    addresses: Mutex<Vec<SocketAddr>>,
-    /// The addresses are those of this machine on its networks, where codes are looked for.
-    is_on_network: bool,
-    /// A peer was let in, which may have to look for this side.
-    has_met: AtomicBool,
-    announcement: Mutex<Option<Announcement>>,
+    whereabouts: Whereabouts,
     /// A code may have been burnt.
     look: Notify,
     complaints: AtomicU32,
@@ -191,10 +183,11 @@ impl WaitingSide {
             bound => bound,
         };
         let endpoint = endpoint.map_err(|error| config.carrier.cannot_listen(address, &error))?;
-        let addresses = match config.carrier.addresses(config.udp_port) {
-            Some(addresses) => addresses,
-            None => reachable(endpoint.local_addr()),
-        };
+        let whereabouts = Whereabouts::new(
+            own.identity.public_key(),
+            endpoint.local_addr(),
+            config.carrier.addresses(config.udp_port),
+        );
         let args = config.args;
         let current_code = CurrentCode::new(None);
         let shared = Arc::new(Shared {
@@ -222,10 +215,7 @@ impl WaitingSide {
             has_code: !args.no_code,
             remember: config.remember,
             volume: config.volume,
-            addresses: Mutex::new(addresses),
-            has_met: AtomicBool::new(false),
-            is_on_network: !config.carrier.is_tun(),
-            announcement: Mutex::new(None),
+            whereabouts,
             look: Notify::new(),
             complaints: AtomicU32::new(0),
         });
@@ -254,8 +244,9 @@ impl WaitingSide {
         // When a person can ask for it.
         let has_keyboard = io::IsTerminal::is_terminal(&io::stdin());
         tasks.spawn(renew(Arc::clone(&shared), has_keyboard));
-        if shared.has_code && shared.is_on_network {
-            tasks.spawn(follow(Arc::clone(&shared), endpoint.local_addr()));
+        if shared.has_code {
+            let shared = Arc::clone(&shared);
+            tasks.spawn(async move { shared.whereabouts.follow().await });
         }
         Ok(Self {
             endpoint,
@@ -298,12 +289,12 @@ impl WaitingSide {
 
     /// What a peer can type.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        self.shared.addresses().clone()
+        self.shared.whereabouts.addresses()
     }
 
     /// Withdraws the announcement of the code.
     pub(crate) fn withdraw(&self) {
-        self.shared.withdraw();
+        self.shared.whereabouts.withdraw_code();
     }
 }
 
@@ -314,10 +305,12 @@ impl Shared {
 
     fn invite(&self) -> Result<(), Failure> {
         let issuer = self.own.identity.public_key();
-        let ticket =
-            self.host()
-                .invitations
-                .issue(issuer, self.lifetime, self.usage, &self.addresses())?;
+        let ticket = self.host().invitations.issue(
+            issuer,
+            self.lifetime,
+            self.usage,
+            &self.whereabouts.addresses(),
+        )?;
         *self
             .shown_ticket
             .lock()
@@ -377,12 +370,18 @@ impl Shared {
     /// What a person types on the other side.
     fn ways(&self, ticket: Option<&Ticket>, code: Option<&Code>, is_announced: bool) -> String {
         let command = (self.command, self.after);
-        show::invitation(command, ticket, code, &self.addresses(), is_announced)
+        show::invitation(
+            command,
+            ticket,
+            code,
+            &self.whereabouts.addresses(),
+            is_announced,
+        )
     }
 
     /// What the command needs besides.
     fn carrier(&self) -> &'static str {
-        match self.is_on_network {
+        match self.whereabouts.is_on_network() {
             true => "",
             // Over UDP nobody reaches a host behind a TUN device.
             false => " with --carrier tun --tun-address ADDRESS/LENGTH (a network of its own),",
@@ -398,37 +397,8 @@ impl Shared {
         let number = Code::random_number().map_err(random)?;
         let code = Code::generate(number).map_err(random)?;
         self.current_code.renew(code.clone());
-        let address = self.addresses().first().copied();
-        let address = address.filter(|address| !address.ip().is_loopback() && self.is_on_network);
-        let mut is_announced = false;
-        if let Some(address) = address {
-            match Announcement::new(Mark::Number(number), address) {
-                Ok(announcement) => {
-                    is_announced = true;
-                    *self.announcement() = Some(announcement);
-                }
-                Err(error) => {
-                    eprintln!("tack: cannot announce this program on the network: {error}")
-                }
-            }
-        }
+        let is_announced = self.whereabouts.announce_code(number);
         Ok((Some(code), is_announced))
-    }
-
-    fn addresses(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
-        self.addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn announcement(&self) -> MutexGuard<'_, Option<Announcement>> {
-        self.announcement
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn withdraw(&self) {
-        drop(self.announcement().take());
     }
 
     fn complain(&self, peer: SocketAddr, why: &str) {
@@ -513,9 +483,9 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
             return None;
         }
     };
-    shared.has_met.store(true, Ordering::Relaxed);
+    shared.whereabouts.met();
     if matches!(met.how, ProofMethod::Code) {
-        shared.withdraw();
+        shared.whereabouts.withdraw_code();
     }
     // Where it may listen, when it does.
     let address = Address::from(peer.ip());
@@ -549,7 +519,7 @@ async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
         if !shared.current_code.is_burnt() {
             continue;
         }
-        shared.withdraw();
+        shared.whereabouts.withdraw_code();
         burnt += 1;
         let pause = code::pause(burnt);
         let keys = match has_keyboard {
