@@ -262,8 +262,8 @@ pub(crate) struct RecvArgs {
     /// Refuse transfers larger than this size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_bytes: Option<u64>,
-    /// If the connection is lost, try to reconnect to PEER for this time and resume; without a PEER,
-    /// and with --once, wait this time for the sender to reconnect; 0s disables this
+    /// If the connection is lost, try to reconnect to PEER for this time and resume; without a
+    /// PEER, and with --once, wait this time for the sender to reconnect; 0s disables this
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     pub(crate) reconnect: Duration,
     /// Print JSON to standard output: the listening address, then one object per transfer

@@ -30,8 +30,8 @@ impl Recovery {
     }
 }
 
-/// What a progress line says while the other side is silent, or the connection is lost; `None` while
-/// all is well.
+/// What a progress line says while the other side is silent, or the connection is lost; `None`
+/// while all is well.
 pub(super) fn stalled(silent: Duration, recovery: Option<Recovery>) -> Option<String> {
     let seconds = silent.as_secs();
     match recovery {

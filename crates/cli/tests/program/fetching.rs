@@ -1,5 +1,5 @@
-//! Transfers in which the receiver connects and the sender waits: either side is killed, the path is
-//! cut, addresses change on the way. They go on where they were, as in the other direction
+//! Transfers in which the receiver connects and the sender waits: either side is killed, the path
+//! is cut, addresses change on the way. They go on where they were, as in the other direction
 //! (`resume.rs` and `cuts.rs`).
 //!
 //! `TACK_LONG=1` kills 60 times and cuts the path for up to a minute.
@@ -156,8 +156,8 @@ fn either_side_may_be_killed_and_the_same_command_goes_on() {
     assert!(twice <= losses * MIB, "{twice} bytes after {losses} losses");
 }
 
-/// Fetches a file over a path on which `trouble` happens once half of it is there, from a sender with
-/// these options. What both sides said.
+/// Fetches a file over a path on which `trouble` happens once half of it is there, from a sender
+/// with these options. What both sides said.
 fn fetched_through(options: &[&str], trouble: impl FnOnce(&Relay)) -> (Ended, Ended) {
     let size = 8 * MIB;
     let offer = Offer::new(size, "60M");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tack_pairing::meeting::Intent;
 use tokio::sync::watch;
 
-use super::command::{ConnectionOutcome, Returns, one, tell};
+use super::outcome::{ConnectionOutcome, Returns, one, tell};
 use super::progress::TransferProgress;
 use super::serve::Service;
 use crate::exit::{Exit, Failure};

@@ -8,13 +8,13 @@ use tokio::io::AsyncRead;
 use tokio::sync::watch;
 
 use super::admission::Admission;
-use super::command::{GREETING, Returns, one, tell, turn_away};
 use super::committer::Committer;
 use super::existing::Existing;
 use super::holder::Sessions;
+use super::outcome::{Returns, one, tell, turn_away};
 use super::progress::LiveProgress;
 use super::queue::Queue;
-use super::serve::Service;
+use super::serve::{GREETING, Service};
 use super::store::Store;
 use crate::exit::Failure;
 use crate::meeting::PeerStream;

@@ -15,6 +15,7 @@ pub(super) mod inbox;
 mod mirror;
 mod naming;
 mod offer;
+mod outcome;
 mod output;
 pub(super) mod part;
 mod pending_directories;

@@ -20,6 +20,8 @@ use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
+/// Time limit for the greeting of a peer.
+pub(super) const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for the last answers to reach the sender.
 const FAREWELL: Duration = Duration::from_secs(2);
 

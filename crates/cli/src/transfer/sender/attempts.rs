@@ -66,8 +66,8 @@ impl<W: Writer> Broken<W> {
     }
 }
 
-/// A connection's reading half, which fails once another connection has taken its place: a path that
-/// breaks says nothing for seconds, while the peer is back already.
+/// A connection's reading half, which fails once another connection has taken its place: a path
+/// that breaks says nothing for seconds, while the peer is back already.
 struct Replaceable<R, F> {
     reader: R,
     replaced: Pin<Box<F>>,
