@@ -109,6 +109,14 @@ impl Failure {
         }
     }
 
+    /// A network error: no program listens where one was expected.
+    pub(crate) fn closed_port(message: impl fmt::Display) -> Self {
+        Self {
+            exit: Exit::Network,
+            error: ClosedPort(message.to_string()).into(),
+        }
+    }
+
     /// The server is busy.
     pub(crate) fn busy(message: impl fmt::Display) -> Self {
         Self {
@@ -142,6 +150,11 @@ impl Failure {
         }
     }
 
+    /// True when the other side's system answers, and no program listens there.
+    pub(crate) fn is_closed_port(&self) -> bool {
+        self.error.chain().any(|cause| cause.is::<ClosedPort>())
+    }
+
     /// True when the reader of our standard output closed it: that is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| cause.is::<OutputClosed>())
@@ -153,6 +166,11 @@ impl fmt::Display for Failure {
         write!(f, "{:#}", self.error)
     }
 }
+
+/// No program listens where one was expected.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct ClosedPort(String);
 
 /// The reader of our standard output closed it.
 #[derive(Debug)]

@@ -5,33 +5,34 @@ use std::net::SocketAddr;
 use data_encoding::HEXLOWER;
 use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
 
-use super::{NUMBER, SERVICE};
+use super::{Mark, SERVICE};
 
 /// An announcement; withdrawn when dropped.
 pub(crate) struct Announcement {
     daemon: ServiceDaemon,
     name: String,
+    mark: Mark,
 }
 
 impl Announcement {
-    /// Announces that the program with code `number` waits at `address`, on the interface that has
+    /// Announces that the program with this mark waits at `address`, on the interface that has
     /// this address and on no other. Names are drawn anew each time: they say nothing about the
     /// machine.
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn new(number: u16, address: SocketAddr) -> Result<Self, String> {
+    pub(crate) fn new(mark: Mark, address: SocketAddr) -> Result<Self, String> {
         let random = || -> Result<String, String> {
             let mut bytes = [0; 8];
             getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
             Ok(HEXLOWER.encode(&bytes))
         };
         let (instance, host) = (random()?, format!("{}.local.", random()?));
+        let properties = [mark.property()?];
         let announce = || {
             let daemon = ServiceDaemon::new()?;
             daemon.disable_interface(IfKind::All)?;
             daemon.enable_interface(IfKind::Addr(address.ip()))?;
-            let properties = [(NUMBER, number.to_string())];
             let service = ServiceInfo::new(
                 SERVICE,
                 &instance,
@@ -42,9 +43,14 @@ impl Announcement {
             )?;
             let name = service.get_fullname().to_owned();
             daemon.register(service)?;
-            Ok(Self { daemon, name })
+            Ok(Self { daemon, name, mark })
         };
         announce().map_err(|error: mdns_sd::Error| error.to_string())
+    }
+
+    /// What it announces.
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mdns_sd::{IfKind, Receiver, ServiceDaemon, ServiceEvent};
 use tokio::time::Instant;
 
-use super::{NUMBER, SERVICE};
+use super::{Mark, SERVICE};
 
 /// Instances that are tried at most: anyone on the network can announce some.
 const MAX_INSTANCES: usize = 16;
@@ -24,11 +24,11 @@ fn is_of_a_neighbour(ip: IpAddr) -> bool {
     !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_broadcast)
 }
 
-/// Looks for programs with one number.
+/// Looks for programs with one mark.
 pub(crate) struct Finder {
     daemon: ServiceDaemon,
     events: Receiver<ServiceEvent>,
-    number: u16,
+    mark: Mark,
     until: Instant,
     waited: Duration,
     /// Names that were looked at: each instance is tried once.
@@ -40,7 +40,7 @@ pub(crate) struct Finder {
 /// What was tried, for a person who has to find out why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NotFound {
-    number: u16,
+    mark: Mark,
     waited: Duration,
     interfaces: Vec<IpAddr>,
     others: usize,
@@ -52,7 +52,7 @@ impl Finder {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn new(number: u16, connect_timeout: Duration) -> Result<Self, String> {
+    pub(crate) fn new(mark: Mark, connect_timeout: Duration) -> Result<Self, String> {
         let start = || {
             let daemon = ServiceDaemon::new()?;
             // A program that waits there announces it elsewhere, too.
@@ -64,7 +64,7 @@ impl Finder {
         Ok(Self {
             daemon,
             events,
-            number,
+            mark,
             until: Instant::now() + connect_timeout,
             waited: connect_timeout,
             seen: BTreeSet::new(),
@@ -73,7 +73,7 @@ impl Finder {
         })
     }
 
-    /// The addresses of the next instance with the number.
+    /// The addresses of the next instance with the mark.
     ///
     /// # Errors
     /// What was tried, once the time is over.
@@ -88,8 +88,7 @@ impl Finder {
             if self.seen.len() >= 1000 || !self.seen.insert(service.get_fullname().to_owned()) {
                 continue;
             }
-            let number = service.get_property_val_str(NUMBER);
-            if number.and_then(|number| number.parse().ok()) != Some(self.number) {
+            if !self.mark.is_in(|name| service.get_property_val_str(name)) {
                 self.others += 1;
                 continue;
             }
@@ -107,7 +106,7 @@ impl Finder {
         }
         let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
         Err(NotFound {
-            number: self.number,
+            mark: self.mark,
             waited: self.waited,
             interfaces: interfaces
                 .iter()
@@ -131,8 +130,11 @@ impl fmt::Display for NotFound {
         let interfaces: Vec<String> = self.interfaces.iter().map(IpAddr::to_string).collect();
         write!(
             f,
-            "no program with code number {} was found by multicast DNS within {} s, on {}",
-            self.number,
+            "no program with {} was found by multicast DNS within {} s, on {}",
+            match self.mark {
+                Mark::Number(number) => format!("code number {number}"),
+                Mark::Key(key) => format!("key {}", tack_pairing::short(&key)),
+            },
             self.waited.as_secs(),
             if interfaces.is_empty() {
                 "no interface beside loopback".to_owned()
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn a_failed_search_says_what_was_tried() {
         let mut tried = NotFound {
-            number: 7,
+            mark: Mark::Number(7),
             waited: Duration::from_secs(60),
             interfaces: vec!["192.168.1.5".parse().unwrap()],
             others: 0,

@@ -16,19 +16,29 @@ use super::peer_stream::PeerStream;
 use super::target::Target;
 use super::{CODE_PORT, channel, used_codes};
 use crate::address::{Address, Family, Reach};
-use crate::discovery::Finder;
+use crate::discovery::{Finder, Mark};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
 use crate::volume::Volume;
 
+/// What is said of an address whose system answers that nobody listens.
+const CLOSED: &str = "connection refused: no program listens on this port";
 /// Pause between attempts while the other side does not listen yet.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long the local network is searched for a peer that was met before: one that waits answers at
+/// once.
+const SEARCH_AGAIN: Duration = Duration::from_secs(3);
+/// How long the addresses that are known may take to answer before that search begins.
+const HEAD_START: Duration = Duration::from_secs(1);
 
 /// The target of a meeting, the own identity, and limits of time.
 pub(crate) struct ConnectOptions<'a> {
     pub(crate) target: &'a Target,
+    /// The peer that was met there before in this run, and its last address.
+    pub(crate) met: Option<(PublicKey, SocketAddr)>,
     pub(crate) intent: Intent,
     pub(crate) own: &'a OwnIdentity,
     pub(crate) state: &'a StateDir,
@@ -49,6 +59,8 @@ pub(crate) struct ConnectOptions<'a> {
 enum AttemptError {
     /// No answer yet: another attempt may succeed.
     Unreachable(String),
+    /// As before, and the system there answers that no program listens.
+    Closed(String),
     /// Somebody else answers at this address: another address may be right, another attempt is not.
     Wrong(String),
     /// Another attempt would fail in the same way.
@@ -66,7 +78,12 @@ pub(crate) async fn reach(
     loop {
         let unreachable = match options.attempt().await {
             Ok((link, met)) => {
-                if let (Target::Code(code, _), ProofMethod::Code) = (options.target, met.how) {
+                let is_elsewhere = options
+                    .met
+                    .is_some_and(|(_, last)| last != link.peer_addr());
+                if let Target::Code(code, _) = options.target
+                    && (matches!(met.how, ProofMethod::Code) || is_elsewhere)
+                {
                     used_codes::note(options.state, code, &met.peer, link.peer_addr())?;
                 }
                 // Behind a TUN device the port is that of TCP, and every service has its own.
@@ -74,8 +91,13 @@ pub(crate) async fn reach(
                     Some(_) => Address::from(link.peer_addr().ip()),
                     None => Address::of(link.peer_addr(), options.udp_port),
                 };
+                // A known peer is found there the next time.
+                let name = match options.target {
+                    Target::Name(name) if is_elsewhere => Some(name),
+                    _ => None,
+                };
                 let keep = Keep {
-                    name: options.remember,
+                    name: options.remember.or(name),
                     volume: options.volume,
                 };
                 update_known_peers(options.state, &met, keep, Some(address))?;
@@ -83,12 +105,13 @@ pub(crate) async fn reach(
             }
             Err(AttemptError::Final(failure)) => return Err(failure),
             Err(AttemptError::Wrong(words)) => return Err(Failure::network(words)),
-            Err(AttemptError::Unreachable(words)) => words,
+            Err(AttemptError::Unreachable(words)) => Failure::network(words),
+            Err(AttemptError::Closed(words)) => Failure::closed_port(words),
         };
         let left = options.wait.saturating_sub(began.elapsed());
         // The search of the local network has waited already.
         if left.is_zero() || matches!(options.target, Target::Code(_, None)) {
-            return Err(Failure::network(unreachable));
+            return Err(unreachable);
         }
         if !is_waiting {
             is_waiting = true;
@@ -109,11 +132,14 @@ impl ConnectOptions<'_> {
     }
 
     async fn attempt(&self) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
+        if let Some((key, last)) = self.met {
+            return self.find_again(key, last).await;
+        }
         // The same command again: what it began is gone on with. Where that is complete, or
         // somebody else shows the same code by now, the code decides.
         if let Target::Code(code, _) = self.target
-            && let Some((key, address)) = used_codes::find(self.state, code)
-            && let Ok(again) = self.again(key, address).await
+            && let Some((key, last)) = used_codes::find(self.state, code)
+            && let Ok(again) = self.find_again(key, last).await
         {
             return Ok(again);
         }
@@ -128,11 +154,8 @@ impl ConnectOptions<'_> {
                     return Err(AttemptError::Final(Failure::usage(words)));
                 }
                 let credential = Credential::Ticket(ticket.clone());
-                self.each(&addresses, async |address, share| {
-                    let stream = self.known(address, ticket.issuer, share).await?;
-                    self.meet(stream, &credential).await
-                })
-                .await
+                self.each_known(&addresses, ticket.issuer, &credential)
+                    .await
             }
             Target::Code(code, Some(at)) => {
                 let addresses = self.resolve(at).await?;
@@ -156,7 +179,10 @@ impl ConnectOptions<'_> {
                 self.by_key(&addresses, Some((name.clone(), peer.key)))
                     .await
             }
-            Target::Authenticated(key, address) => self.again(*key, *address).await,
+            Target::Authenticated(key, address) => {
+                let credential = Credential::Known(vec![*key]);
+                self.each_known(&[*address], *key, &credential).await
+            }
             Target::Address(address) => {
                 let addresses = self.resolve(address).await?;
                 self.by_key(&addresses, None).await
@@ -164,17 +190,105 @@ impl ConnectOptions<'_> {
         }
     }
 
-    /// Meets a side that was met before, with our key alone.
-    async fn again(
+    /// Meets the peer that was met before: where it was last, where the target leads now, or
+    /// wherever on the local network it says that it is.
+    async fn find_again(
         &self,
         key: PublicKey,
-        address: SocketAddr,
+        last: SocketAddr,
     ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
-        self.each(&[address], async |address, share| {
+        let resolved = async |at: &Address| self.resolve(at).await.unwrap_or_default();
+        let mut credential = Credential::Known(vec![key]);
+        let mut named = None;
+        let mut more = Vec::new();
+        match self.target {
+            Target::Ticket(ticket, at) => {
+                credential = Credential::Ticket(ticket.clone());
+                match at {
+                    Some(at) => more.extend(resolved(at).await),
+                    None => more.extend(ticket.addresses()),
+                }
+            }
+            Target::Code(_, Some(at)) | Target::Address(at) => more.extend(resolved(at).await),
+            Target::Name(name) => {
+                // Read anew: its user may have given it another address.
+                let book = Book::load(self.state).map_err(AttemptError::Final)?;
+                let peer = book.by_name(name);
+                let peer = peer.map_err(|refused| AttemptError::Final(refused.failure()))?;
+                for address in &peer.addresses {
+                    more.extend(resolved(address).await);
+                }
+                named = Some((name.clone(), peer.key));
+            }
+            Target::Code(_, None) | Target::Authenticated(..) => {}
+        }
+        let mut addresses = vec![last];
+        for address in more {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        let direct = async {
+            match named {
+                Some(_) => self.by_key(&addresses, named).await,
+                None => self.each_known(&addresses, key, &credential).await,
+            }
+        };
+        let search = async {
+            tokio::time::sleep(HEAD_START).await;
+            // Whoever has our peer's key can announce addresses that do not answer.
+            let search = self.search_again(key, &credential);
+            let found = tokio::time::timeout(self.connect_timeout, search).await;
+            found.ok().flatten()
+        };
+        let (mut direct, mut search) = (std::pin::pin!(direct), std::pin::pin!(search));
+        let mut failed = None;
+        // Nothing is announced on loopback, and behind a TUN device.
+        let mut is_searched = last.ip().to_canonical().is_loopback() || self.dial.carrier.is_tun();
+        loop {
+            tokio::select! {
+                reached = &mut direct, if failed.is_none() => match reached {
+                    Ok(_) | Err(AttemptError::Final(_)) => return reached,
+                    Err(error) => failed = Some(error),
+                },
+                found = &mut search, if !is_searched => match found {
+                    Some(found) => return Ok(found),
+                    None => is_searched = true,
+                },
+            }
+            if is_searched && let Some(error) = failed {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Meets the owner of `key` at one of these addresses.
+    async fn each_known(
+        &self,
+        addresses: &[SocketAddr],
+        key: PublicKey,
+        credential: &Credential,
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
+        self.each(addresses, async |address, share| {
             let stream = self.known(address, key, share).await?;
-            self.meet(stream, &Credential::Known(vec![key])).await
+            self.meet(stream, credential).await
         })
         .await
+    }
+
+    /// Looks for the owner of `key` on the local network.
+    async fn search_again(
+        &self,
+        key: PublicKey,
+        credential: &Credential,
+    ) -> Option<(PeerStream, Box<Authenticated>)> {
+        let mut finder = Finder::new(Mark::Key(key), SEARCH_AGAIN).ok()?;
+        while let Ok(addresses) = finder.next().await {
+            if let Ok(found) = self.each_known(&addresses, key, credential).await {
+                return Some(found);
+            }
+        }
+        None
     }
 
     async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, AttemptError> {
@@ -204,22 +318,27 @@ impl ConnectOptions<'_> {
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let share = self.connect_timeout / count;
         let mut last = "the target has no address that can be reached from here".to_owned();
-        let mut all_wrong = !addresses.is_empty();
+        let (mut wrong, mut closed) = (0, 0);
         for address in addresses {
             let words = match attempt(*address, share).await {
-                Err(AttemptError::Unreachable(words)) => {
-                    all_wrong = false;
+                Err(AttemptError::Unreachable(words)) => words,
+                Err(AttemptError::Closed(words)) => {
+                    closed += 1;
                     words
                 }
-                Err(AttemptError::Wrong(words)) => words,
+                Err(AttemptError::Wrong(words)) => {
+                    wrong += 1;
+                    words
+                }
                 done => return done,
             };
             last = format!("cannot connect to {address}: {words}");
         }
-        Err(if all_wrong {
-            AttemptError::Wrong(last)
-        } else {
-            AttemptError::Unreachable(last)
+        Err(match addresses.len() {
+            0 => AttemptError::Unreachable(last),
+            all if wrong == all => AttemptError::Wrong(last),
+            all if closed == all => AttemptError::Closed(last),
+            _ => AttemptError::Unreachable(last),
         })
     }
 
@@ -235,6 +354,7 @@ impl ConnectOptions<'_> {
             .dial
             .connect(address, self.dial.tcp_port, own, Some(key), share);
         dialed.await.map_err(|error| match error {
+            DialError::Closed => AttemptError::Closed(CLOSED.into()),
             DialError::Other(words) => AttemptError::Unreachable(words),
             DialError::WrongService(words) => AttemptError::Wrong(words),
             DialError::WrongKey { presented } => AttemptError::Wrong(format!(
@@ -304,6 +424,7 @@ impl ConnectOptions<'_> {
             .dial
             .connect(address, tcp_port, ephemeral, expected, share);
         dialed.await.map_err(|error| match error {
+            DialError::Closed => AttemptError::Closed(CLOSED.into()),
             DialError::Other(words) => AttemptError::Unreachable(words),
             DialError::WrongService(words) => AttemptError::Wrong(words),
             DialError::WrongKey { .. } => {
@@ -319,7 +440,7 @@ impl ConnectOptions<'_> {
         } else {
             self.wait
         };
-        let mut finder = Finder::new(code.number(), connect_timeout).map_err(|error| {
+        let mut finder = Finder::new(Mark::Number(code.number()), connect_timeout).map_err(|error| {
             AttemptError::Unreachable(format!(
                 "the local network cannot be searched: {error}; give the other side's address and --code"
             ))
@@ -335,7 +456,11 @@ impl ConnectOptions<'_> {
             };
             match self.with_code(code, &addresses).await {
                 // Another instance may have the code, as long as ours was not shown to a wrong one.
-                Err(AttemptError::Unreachable(words) | AttemptError::Wrong(words)) => {
+                Err(
+                    AttemptError::Unreachable(words)
+                    | AttemptError::Closed(words)
+                    | AttemptError::Wrong(words),
+                ) => {
                     self.say(&format!("{words}; looking on"));
                 }
                 done => return done,
@@ -360,6 +485,7 @@ impl ConnectOptions<'_> {
                 .connect(address, self.dial.tcp_port, own, Some(known), share);
             let (stream, expected) = match dialed.await {
                 Ok(stream) => (stream, known),
+                Err(DialError::Closed) => return Err(AttemptError::Closed(CLOSED.into())),
                 Err(DialError::Other(words)) => return Err(AttemptError::Unreachable(words)),
                 Err(DialError::WrongService(words)) => return Err(AttemptError::Wrong(words)),
                 Err(DialError::WrongKey { presented }) => {

@@ -28,6 +28,8 @@ pub(crate) struct Dial {
 pub(super) enum DialError {
     /// The peer presented another key.
     WrongKey { presented: PublicKey },
+    /// No program listens there: there may be one later.
+    Closed,
     /// What answers is nothing that could be met, as a message.
     WrongService(String),
     /// Any other error, as a message: there may be an answer later.
@@ -69,9 +71,7 @@ impl Dial {
             };
             connected.map_err(|error| match error {
                 SecureError::WrongKey { presented, .. } => DialError::WrongKey { presented },
-                SecureError::Connect(ConnectError::Unreachable(_)) => {
-                    DialError::Other("connection refused: no program listens on this port".into())
-                }
+                SecureError::Connect(ConnectError::Unreachable(_)) => DialError::Closed,
                 // Its stack answers, so the UDP port is right, and the service is not.
                 SecureError::Connect(ConnectError::Refused { .. }) => {
                     DialError::WrongService(format!(

@@ -15,6 +15,7 @@ mod show;
 mod target;
 mod used_codes;
 mod waiting;
+mod whereabouts;
 
 pub(crate) use args::{MeetingArgs, PeerArgs};
 pub(crate) use connecting::{ConnectOptions, reach};

@@ -28,10 +28,10 @@ use super::invitations::{Invitations, TicketUse};
 use super::known::{Keep, update_known_peers};
 use super::peer_stream::PeerStream;
 use super::show;
+use super::whereabouts::Whereabouts;
 use super::{ALPN, CODE_PORT, channel};
 use crate::address::{Address, Family, Reach};
 use crate::carrier::CarrierArgs;
-use crate::discovery::{Announcement, reachable};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::keyboard;
@@ -159,10 +159,7 @@ struct Shared {
     has_code: bool,
     remember: Option<PeerName>,
     volume: Volume,
-    addresses: Vec<SocketAddr>,
-    /// The addresses are those of this machine on its networks, where codes are looked for.
-    is_on_network: bool,
-    announcement: Mutex<Option<Announcement>>,
+    whereabouts: Whereabouts,
     /// A code may have been burnt.
     look: Notify,
     complaints: AtomicU32,
@@ -214,10 +211,11 @@ impl WaitingSide {
             bound => bound,
         };
         let endpoint = endpoint.map_err(|error| config.carrier.cannot_listen(address, &error))?;
-        let addresses = match config.carrier.addresses(config.udp_port) {
-            Some(addresses) => addresses,
-            None => reachable(endpoint.local_addr()),
-        };
+        let whereabouts = Whereabouts::new(
+            own.identity.public_key(),
+            endpoint.local_addr(),
+            config.carrier.addresses(config.udp_port),
+        );
         let args = config.args;
         let current_code = CurrentCode::new(None);
         let shared = Arc::new(Shared {
@@ -246,9 +244,7 @@ impl WaitingSide {
             has_code: !args.no_code,
             remember: config.remember,
             volume: config.volume,
-            addresses,
-            is_on_network: !config.carrier.is_tun(),
-            announcement: Mutex::new(None),
+            whereabouts,
             look: Notify::new(),
             complaints: AtomicU32::new(0),
         });
@@ -280,6 +276,10 @@ impl WaitingSide {
         // When a person can ask for it.
         let has_keyboard = io::IsTerminal::is_terminal(&io::stdin());
         tasks.spawn(renew(Arc::clone(&shared), has_keyboard));
+        if shared.has_code {
+            let shared = Arc::clone(&shared);
+            tasks.spawn(async move { shared.whereabouts.follow().await });
+        }
         Ok(Self {
             endpoint,
             arrivals: AsyncMutex::new(arrivals),
@@ -320,13 +320,13 @@ impl WaitingSide {
     }
 
     /// What a peer can type.
-    pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        &self.shared.addresses
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.shared.whereabouts.addresses()
     }
 
     /// Withdraws the announcement of the code.
     pub(crate) fn withdraw(&self) {
-        self.shared.withdraw();
+        self.shared.whereabouts.withdraw_code();
     }
 }
 
@@ -337,10 +337,12 @@ impl Shared {
 
     fn invite(&self) -> Result<(), Failure> {
         let issuer = self.own.identity.public_key();
-        let ticket =
-            self.host()
-                .invitations
-                .issue(issuer, self.lifetime, self.usage, &self.addresses)?;
+        let ticket = self.host().invitations.issue(
+            issuer,
+            self.lifetime,
+            self.usage,
+            &self.whereabouts.addresses(),
+        )?;
         *self
             .shown_ticket
             .lock()
@@ -400,12 +402,18 @@ impl Shared {
     /// What a person types on the other side.
     fn ways(&self, ticket: Option<&Ticket>, code: Option<&Code>, is_announced: bool) -> String {
         let command = (self.command, self.after);
-        show::invitation(command, ticket, code, &self.addresses, is_announced)
+        show::invitation(
+            command,
+            ticket,
+            code,
+            &self.whereabouts.addresses(),
+            is_announced,
+        )
     }
 
     /// What the command needs besides.
     fn carrier(&self) -> &'static str {
-        match self.is_on_network {
+        match self.whereabouts.is_on_network() {
             true => "",
             // Over UDP nobody reaches a host behind a TUN device.
             false => " with --carrier tun --tun-address ADDRESS/LENGTH (a network of its own),",
@@ -421,33 +429,8 @@ impl Shared {
         let number = Code::random_number().map_err(random)?;
         let code = Code::generate(number).map_err(random)?;
         self.current_code.renew(code.clone());
-        let address = self
-            .addresses
-            .first()
-            .filter(|address| !address.ip().is_loopback() && self.is_on_network);
-        let mut is_announced = false;
-        if let Some(address) = address {
-            match Announcement::new(number, *address) {
-                Ok(announcement) => {
-                    is_announced = true;
-                    *self.announcement() = Some(announcement);
-                }
-                Err(error) => {
-                    eprintln!("tack: cannot announce this program on the network: {error}")
-                }
-            }
-        }
+        let is_announced = self.whereabouts.announce_code(number);
         Ok((Some(code), is_announced))
-    }
-
-    fn announcement(&self) -> MutexGuard<'_, Option<Announcement>> {
-        self.announcement
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn withdraw(&self) {
-        drop(self.announcement().take());
     }
 
     fn complain(&self, peer: SocketAddr, why: &str) {
@@ -555,8 +538,9 @@ async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option
             return None;
         }
     };
+    shared.whereabouts.met();
     if matches!(met.how, ProofMethod::Code) {
-        shared.withdraw();
+        shared.whereabouts.withdraw_code();
     }
     // Where it may listen, when it does.
     let address = Address::from(peer.ip());
@@ -604,7 +588,7 @@ async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
         if !shared.current_code.is_burnt() {
             continue;
         }
-        shared.withdraw();
+        shared.whereabouts.withdraw_code();
         burnt += 1;
         let pause = code::pause(burnt);
         let new = match (pause, has_keyboard) {

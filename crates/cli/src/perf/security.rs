@@ -216,6 +216,7 @@ async fn meet(
     let (own, _) = OwnIdentity::load_or_make(&state)?;
     let connect_options = ConnectOptions {
         target: server,
+        met: None,
         intent: Intent::Measure,
         own: &own,
         state: &state,
@@ -476,8 +477,8 @@ impl ControlListener {
             Self::Clear(listener) => vec![listener.local_addr().to_string()],
             Self::Local(here) => vec![here.listener.local_addr().to_string()],
             Self::Public(open) => {
-                let addresses = open.waiting_side.addresses().iter();
-                addresses.map(ToString::to_string).collect()
+                let addresses = open.waiting_side.addresses().into_iter();
+                addresses.map(|address| address.to_string()).collect()
             }
         }
     }

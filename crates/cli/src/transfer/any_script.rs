@@ -236,7 +236,8 @@ async fn play(dir: &Path, existing: Existing, script: &[u8]) {
     let (reader, mut writer) = far.into_split();
     let receiving = async {
         // Whatever it makes of the script is right, if it ends.
-        let served = serve(reader, &mut writer, &service, stopped).await;
+        let mut showing = service.live.begin();
+        let served = serve(reader, &mut writer, &service, stopped, &mut showing).await;
         drop(writer);
         drop(served);
     };

@@ -284,7 +284,8 @@ pub(crate) struct RecvArgs {
     /// Refuse transfers larger than this size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_bytes: Option<u64>,
-    /// With --once: wait this time for a sender to reconnect after it lost the connection
+    /// If the connection is lost, try to reconnect to PEER for this time and resume; without a
+    /// PEER, and with --once, wait this time for the sender to reconnect; 0s disables this
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     pub(crate) reconnect: Duration,
     /// Print JSON to standard output: the listening address, then one object per transfer
@@ -333,6 +334,25 @@ impl RecvArgs {
     /// This side ends after one transfer.
     pub(crate) fn is_once(&self) -> bool {
         self.once || self.to_stdout()
+    }
+
+    /// How long this side tries to reconnect where it is the one that connects.
+    pub(crate) fn fetches_again(&self) -> Duration {
+        if self.to_stdout() {
+            // What standard output has taken cannot be taken back.
+            Duration::ZERO
+        } else {
+            self.reconnect
+        }
+    }
+
+    /// Longest silence of a sender to which this side connects.
+    pub(crate) fn fetching_silence(&self) -> Duration {
+        // A connection that can be made again is not waited for as long.
+        match self.fetches_again() {
+            Duration::ZERO => self.timeout,
+            _ => self.timeout / 2,
+        }
     }
 
     /// Whom to fetch from; `None` waits.

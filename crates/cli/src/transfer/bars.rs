@@ -10,4 +10,35 @@ pub(super) const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}  {
 
 /// Each side sends something once a second. After this time without anything from the other side,
 /// the progress line says so.
-pub(super) const QUIET: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_secs(3);
+
+/// What a side does about a connection that was lost, in words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Recovery {
+    /// It connects again.
+    Reconnecting,
+    /// It waits for the receiver, which connects again.
+    WaitingForReceiver,
+}
+
+impl Recovery {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Reconnecting => "reconnecting",
+            Self::WaitingForReceiver => "waiting for the receiver to come back",
+        }
+    }
+}
+
+/// What a progress line says while the other side is silent, or the connection is lost; `None`
+/// while all is well.
+pub(super) fn stalled(silent: Duration, recovery: Option<Recovery>) -> Option<String> {
+    let seconds = silent.as_secs();
+    match recovery {
+        Some(recovery) => Some(format!("stalled for {seconds} s, {}", recovery.words())),
+        None => (silent >= QUIET).then(|| format!("stalled for {seconds} s")),
+    }
+}
+
+/// What helps after a transfer that can go on ended before its end.
+pub(super) const SAME_AGAIN: &str = "the same command given again goes on where this one was";

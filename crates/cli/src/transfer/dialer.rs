@@ -1,9 +1,12 @@
 //! Where the connections of transfers come from, when this side begins: by meeting the target, or
 //! by waiting for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tack_pairing::PublicKey;
 use tack_pairing::meeting::{Authenticated, Intent};
 
 use super::args::TransportArgs;
@@ -27,12 +30,24 @@ enum ConnectMethod<'a> {
     Clear(Box<(Address, net::Dial, tack::Config)>),
     Meet(Box<MeetingParams<'a>>),
     /// The other side connects.
-    Wait(TransferListener),
+    Wait(Box<WaitingPeers>),
 }
 
+struct WaitingPeers {
+    listener: TransferListener,
+    /// Connections that came while another one was in use.
+    arrived: Mutex<VecDeque<Arrival>>,
+}
+
+type Arrival = (PeerStream, Option<Box<Authenticated>>);
+
+/// Connections of other peers that are kept for later; the oldest go.
+const MAX_ARRIVED: usize = 16;
+
 struct MeetingParams<'a> {
-    /// The target; after the first meeting the key and the address that were met.
-    target: Mutex<Target>,
+    target: Target,
+    /// The key of the peer that was met, and its last address.
+    met: Mutex<Option<(PublicKey, SocketAddr)>>,
     intent: Intent,
     own: OwnIdentity,
     state: StateDir,
@@ -83,7 +98,8 @@ impl<'a> PeerDialer<'a> {
             let state = dialing.meeting.peer.state.open()?;
             let (own, _) = OwnIdentity::load_or_make(&state)?;
             ConnectMethod::Meet(Box::new(MeetingParams {
-                target: Mutex::new(dialing.target),
+                target: dialing.target,
+                met: Mutex::default(),
                 intent: dialing.intent,
                 own,
                 state,
@@ -102,9 +118,12 @@ impl<'a> PeerDialer<'a> {
         Ok(Self::by(way))
     }
 
-    /// Waits for the other side at `entrance`.
+    /// Waits for the other side at `listener`.
     pub(crate) fn waiting(listener: TransferListener) -> Self {
-        Self::by(ConnectMethod::Wait(listener))
+        Self::by(ConnectMethod::Wait(Box::new(WaitingPeers {
+            listener,
+            arrived: Mutex::default(),
+        })))
     }
 
     fn by(way: ConnectMethod<'a>) -> Self {
@@ -122,34 +141,99 @@ impl<'a> PeerDialer<'a> {
                 let stream = net::connect(address, dial, config).await?;
                 (PeerStream::Clear(stream), None)
             }
-            ConnectMethod::Wait(listener) => listener.accept().await?,
+            ConnectMethod::Wait(waiting) => match waiting.next(self.peer()) {
+                Some(arrival) => arrival,
+                None => waiting.listener.accept().await?,
+            },
             ConnectMethod::Meet(meet) => {
                 let (link, met) = meet.dial().await?;
                 (link, Some(met))
             }
         };
-        *self.met.lock().unwrap_or_else(PoisonError::into_inner) = met;
+        *self.met() = met;
         Ok(link)
+    }
+
+    fn met(&self) -> MutexGuard<'_, Option<Box<Authenticated>>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key of the last connection's peer.
+    fn peer(&self) -> Option<PublicKey> {
+        self.met().as_ref().map(|met| met.peer)
+    }
+
+    /// True when the other side is the one that connects.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.way, ConnectMethod::Wait(_))
+    }
+
+    /// Waits until the peer of the last connection has connected anew. Cancel safe.
+    pub(crate) async fn replaced(&self) {
+        let (ConnectMethod::Wait(waiting), Some(peer)) = (&self.way, self.peer()) else {
+            return std::future::pending().await;
+        };
+        waiting.wait_for(peer).await;
     }
 
     /// Ends the validity of the ticket or code: the transfer is complete.
     pub(crate) fn complete(&self) {
-        if let ConnectMethod::Wait(listener) = &self.way {
-            let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-            listener.complete(met.as_deref());
+        if let ConnectMethod::Wait(waiting) = &self.way {
+            waiting.listener.complete(self.met().as_deref());
         }
     }
 }
 
+fn is_of((_, met): &Arrival, peer: PublicKey) -> bool {
+    met.as_ref().is_some_and(|met| met.peer == peer)
+}
+
+impl WaitingPeers {
+    fn arrived(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what arrives until one connection is of `peer`.
+    async fn wait_for(&self, peer: PublicKey) {
+        while let Ok(arrival) = self.listener.accept().await {
+            let is_of_peer = is_of(&arrival, peer);
+            let mut arrived = self.arrived();
+            if arrived.len() >= MAX_ARRIVED {
+                arrived.pop_front();
+            }
+            arrived.push_back(arrival);
+            if is_of_peer {
+                return;
+            }
+        }
+        // The socket is closed, which the next connection's turn reports.
+        std::future::pending().await
+    }
+
+    /// A connection that came: the latest of `peer`, which has left its older ones, or else the
+    /// first.
+    fn next(&self, peer: Option<PublicKey>) -> Option<Arrival> {
+        let mut arrived = self.arrived();
+        let latest = peer.and_then(|peer| {
+            let at = arrived.iter().rposition(|arrival| is_of(arrival, peer))?;
+            let latest = arrived.remove(at);
+            arrived.retain(|arrival| !is_of(arrival, peer));
+            latest
+        });
+        latest.or_else(|| arrived.pop_front())
+    }
+}
+
 impl MeetingParams<'_> {
+    fn met(&self) -> MutexGuard<'_, Option<(PublicKey, SocketAddr)>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn dial(&self) -> Result<(PeerStream, Box<Authenticated>), Failure> {
-        let target = self
-            .target
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let met = *self.met();
         let connect_options = ConnectOptions {
-            target: &target,
+            target: &self.target,
+            met,
             intent: self.intent,
             own: &self.own,
             state: &self.state,
@@ -157,20 +241,20 @@ impl MeetingParams<'_> {
             udp_port: TRANSFER_UDP_PORT,
             family: Family::Any,
             connect_timeout: self.connect_timeout,
-            // Whoever has a name may be the first to start, too.
-            wait: self
-                .args
-                .peer
-                .wait(matches!(target, Target::Code(_, None) | Target::Name(_))),
+            // Whoever has a name may be the first to start, too. After a loss there are pauses
+            // between attempts instead.
+            wait: match met {
+                Some(_) => Duration::ZERO,
+                None => self.args.peer.wait(matches!(
+                    self.target,
+                    Target::Code(_, None) | Target::Name(_)
+                )),
+            },
             remember: self.args.peer.remember.as_ref(),
             volume: self.volume,
         };
         let (link, met) = meeting::reach(&connect_options).await?;
-        // A code serves once; whoever has met us lets our key come back.
-        if matches!(target, Target::Code(..)) {
-            let again = Target::Authenticated(met.peer, link.peer_addr());
-            *self.target.lock().unwrap_or_else(PoisonError::into_inner) = again;
-        }
+        *self.met() = Some((met.peer, link.peer_addr()));
         Ok((link, met))
     }
 }

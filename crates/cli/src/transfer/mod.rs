@@ -20,6 +20,7 @@ mod listener;
 mod names;
 pub(crate) mod pace;
 mod pages;
+mod pause;
 mod protocol;
 mod receiver;
 mod report;

@@ -87,6 +87,16 @@ fn confirmations() -> Arc<Confirmations> {
     ))
 }
 
+/// What a receiver makes of one connection.
+async fn serve_hidden(
+    reader: <DuplexStream as Channel>::Reader,
+    writer: &mut <DuplexStream as Channel>::Writer,
+    service: &Arc<Service>,
+    stopped: watch::Receiver<bool>,
+) -> Served {
+    serve(reader, writer, service, stopped, &mut service.live.begin()).await
+}
+
 /// A folder of a few files, 700 kB in all.
 fn folder(at: &Path) -> PathBuf {
     let root = at.join("folder");
@@ -116,7 +126,7 @@ async fn transfer(
     let (service, confirmations) = (service(dir, SILENCE), confirmations());
     let receiving = async {
         let (reader, mut writer) = far.into_split();
-        serve(reader, &mut writer, &service, stopped).await
+        serve_hidden(reader, &mut writer, &service, stopped).await
     };
     let sending = async {
         let (reader, mut writer) = near.into_split();
@@ -246,7 +256,7 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     };
     let receiving = async {
         let (reader, mut writer) = far.into_split();
-        serve(reader, &mut writer, &service, stopped).await
+        serve_hidden(reader, &mut writer, &service, stopped).await
     };
     let (reader, mut writer) = near.into_split();
     let (sent, served, ()) = tokio::join!(
@@ -281,7 +291,7 @@ async fn a_silent_peer_is_given_up() {
     // A stranger that says nothing.
     let (_near, far) = tokio::io::duplex(64);
     let (reader, mut writer) = far.into_split();
-    let served = serve(reader, &mut writer, &service, stopped).await;
+    let served = serve_hidden(reader, &mut writer, &service, stopped).await;
     assert!(served.result.is_err() && served.hello.is_none());
     // One that goes away in the middle.
     let (mut near, far) = tokio::io::duplex(64);
@@ -292,7 +302,7 @@ async fn a_silent_peer_is_given_up() {
     let (_stop, stopped) = watch::channel(false);
     let (reader, mut writer) = far.into_split();
     let service = self::service(scratch.path(), little);
-    let served = serve(reader, &mut writer, &service, stopped).await;
+    let served = serve_hidden(reader, &mut writer, &service, stopped).await;
     assert_eq!(
         served.result.unwrap_err().to_string(),
         "the connection to the sender was lost: it was closed before the end of the transfer"
@@ -500,7 +510,7 @@ async fn a_part_is_told_only_to_the_peer_that_began_it() {
         let (service, confirmations) = (service(&dir, SILENCE), confirmations());
         let receiving = async {
             let (reader, mut writer) = far.into_split();
-            serve(reader, &mut writer, &service, stopped).await
+            serve_hidden(reader, &mut writer, &service, stopped).await
         };
         let sending = async {
             let (reader, mut writer) = near.into_split();
@@ -549,7 +559,7 @@ async fn limited(len: usize, most: u64, limits: &[u64]) -> (Result<(), SendError
         let confirmations = confirmations();
         let receiving = async {
             let (reader, mut writer) = far.into_split();
-            serve(reader, &mut writer, &service, stopped).await
+            serve_hidden(reader, &mut writer, &service, stopped).await
         };
         let sending = async {
             let (reader, mut writer) = near.into_split();

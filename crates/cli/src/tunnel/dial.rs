@@ -290,6 +290,7 @@ impl Finder {
         let args = &*self.args;
         let options = ConnectOptions {
             target: &self.target,
+            met: None,
             intent: Intent::Forward,
             own: &self.own,
             state: &self.state,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::resume::{Inbox, MIB, Protection, Relay, source};
-use crate::support::{Ended, Running, is_long, noise};
+use crate::support::{Ended, Running, finish, is_long, noise};
 
 /// Sends a file over a path on which `trouble` happens once half of it is there.
 fn sent_through(size: u64, trouble: impl FnOnce(&Relay)) -> Ended {
@@ -69,6 +69,43 @@ fn a_path_that_is_cut_for_a_time_is_survived() {
             });
         }
     });
+}
+
+#[test]
+fn a_new_address_in_the_book_of_peers_is_used_at_the_next_attempt() {
+    let size = 8 * MIB;
+    let (_source, path, content) = source(size);
+    let inbox = Inbox::start(Protection::encrypted());
+    let [old, new] = [(), ()].map(|()| Relay::to(inbox.address));
+    let peers = |relay: &Relay| {
+        let run = |arguments: &[&str]| finish(inbox.protection.tack("sender").args(arguments));
+        let listed = run(&["peers", "--json"]).json();
+        let key = listed["key"].as_str().unwrap();
+        let address = relay.address.to_string();
+        let added = run(&["peers", "add", "receiver", key, "--address", &address]);
+        assert_eq!(added.code, Some(0), "{added:?}");
+    };
+    peers(&old);
+    let mut command = inbox.protection.command("send");
+    command.args([
+        "--bwlimit",
+        "60M",
+        "--timeout",
+        "4s",
+        "--connect-timeout",
+        "2s",
+    ]);
+    let sending = Running::start(command.arg(&path).arg("receiver:"));
+    while inbox.part() < size / 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    old.cut.store(true, Ordering::Relaxed);
+    peers(&new);
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
+    let reconnects = ended.json()["reconnects"].as_u64().unwrap();
+    assert!(reconnects > 0, "{ended:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod entries;
 mod exec;
 mod exec_secure;
 mod faults;
+mod fetching;
 mod gateway;
 mod guesses;
 mod hostile;
@@ -39,6 +40,7 @@ mod real_programs;
 mod rebinding;
 mod renamed;
 mod resume;
+mod roaming;
 mod serve;
 mod sim;
 #[path = "../support/mod.rs"]

@@ -41,6 +41,15 @@ impl Protection {
         Self::Encrypted(Arc::new(states))
     }
 
+    /// A `tack` of this side, where there are keys.
+    pub(crate) fn tack(&self, side: &str) -> Command {
+        let mut command = tack();
+        if let Self::Encrypted(states) = self {
+            command.env("TACK_STATE_DIR", states.path().join(side));
+        }
+        command
+    }
+
     pub(crate) fn command(&self, verb: &str) -> Command {
         let mut command = tack();
         command.args([verb, "--json"]);
@@ -105,18 +114,23 @@ impl Inbox {
 
     /// Bytes in the unfinished file.
     pub(crate) fn part(&self) -> u64 {
-        let entries = fs::read_dir(self.dir.path()).unwrap().flatten();
-        let parts = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));
-        parts
-            .filter_map(|entry| entry.metadata().ok())
-            .map(|found| found.len())
-            .max()
-            .unwrap_or(0)
+        part(self.dir.path())
     }
 
     pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("file")
     }
+}
+
+/// Bytes in the unfinished file of this folder.
+pub(crate) fn part(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).unwrap().flatten();
+    let parts = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));
+    parts
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|found| found.len())
+        .max()
+        .unwrap_or(0)
 }
 
 fn sender(path: &Path, address: SocketAddr, options: &[&str]) -> Running {
@@ -333,11 +347,13 @@ fn a_folder_goes_on_too() {
 /// A UDP path that can be cut, and on which addresses change.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
-    cut: Arc<AtomicBool>,
+    pub(crate) cut: Arc<AtomicBool>,
     /// With each number, clients have other addresses at the far end.
     pub(crate) epoch: Arc<AtomicU64>,
     /// Bytes of datagrams that went to the receiver, whether it was there or not.
     forwarded: Arc<AtomicU64>,
+    /// The same of datagrams that went back to clients.
+    pub(crate) returned: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -350,9 +366,9 @@ impl Relay {
         let address = near.local_addr().unwrap();
         near.set_read_timeout(Some(LOOK)).unwrap();
         let [cut, stop] = [(), ()].map(|()| Arc::new(AtomicBool::new(false)));
-        let [epoch, forwarded] = [(), ()].map(|()| Arc::new(AtomicU64::new(0)));
+        let [epoch, forwarded, returned] = [(), (), ()].map(|()| Arc::new(AtomicU64::new(0)));
         let (cut_, stop_, epoch_) = (Arc::clone(&cut), Arc::clone(&stop), Arc::clone(&epoch));
-        let forwarded_ = Arc::clone(&forwarded);
+        let (forwarded_, returned_) = (Arc::clone(&forwarded), Arc::clone(&returned));
         let thread = std::thread::spawn(move || {
             let mut far = HashMap::new();
             let mut datagram = [0; 65_536];
@@ -369,7 +385,10 @@ impl Relay {
                     socket.connect(receiver).unwrap();
                     let (back, near) = (Arc::clone(&socket), near.try_clone().unwrap());
                     let (cut, stop) = (Arc::clone(&cut_), Arc::clone(&stop_));
-                    std::thread::spawn(move || answers(&back, &near, client, &cut, &stop));
+                    let count = Arc::clone(&returned_);
+                    std::thread::spawn(move || {
+                        answers(&back, (&near, client), &cut, &count, &stop);
+                    });
                     socket
                 });
                 forwarded_.fetch_add(len as u64, Ordering::Relaxed);
@@ -382,6 +401,7 @@ impl Relay {
             cut,
             epoch,
             forwarded,
+            returned,
             stop,
             thread: Some(thread),
         }
@@ -398,9 +418,9 @@ impl Relay {
 
 fn answers(
     back: &UdpSocket,
-    near: &UdpSocket,
-    client: SocketAddr,
+    (near, client): (&UdpSocket, SocketAddr),
     cut: &AtomicBool,
+    count: &AtomicU64,
     stop: &AtomicBool,
 ) {
     back.set_read_timeout(Some(LOOK)).unwrap();
@@ -409,6 +429,7 @@ fn answers(
         if let Ok(len) = back.recv(&mut datagram)
             && !cut.load(Ordering::Relaxed)
         {
+            count.fetch_add(len as u64, Ordering::Relaxed);
             let _ = near.send_to(&datagram[..len], client);
         }
     }
@@ -538,4 +559,6 @@ fn patience_ends() {
     let ended = sending.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(ended.json()["ok"], false);
+    let words = "the same command given again goes on where this one was";
+    assert!(ended.stderr.contains(words), "{ended:?}");
 }

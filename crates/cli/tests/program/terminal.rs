@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::meeting::Side;
 use crate::support::{self, Running};
@@ -16,14 +17,14 @@ use crate::support::{self, Running};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program whose standard input, output and error are a terminal.
-struct AtTerminal {
-    child: Child,
+pub(crate) struct AtTerminal {
+    pub(crate) child: Child,
     keyboard: File,
     screen: Arc<(Mutex<String>, Condvar)>,
 }
 
 impl AtTerminal {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags).unwrap();
         grantpt(&ours).unwrap();
@@ -31,6 +32,13 @@ impl AtTerminal {
         let name = ptsname(&ours, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let theirs = File::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap());
+        let size = Winsize {
+            ws_row: 50,
+            ws_col: 160,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&theirs, size).unwrap();
         let child = command
             .stdin(Stdio::from(theirs.try_clone().unwrap()))
             .stdout(Stdio::from(theirs.try_clone().unwrap()))
@@ -59,7 +67,7 @@ impl AtTerminal {
     }
 
     /// What `find` finds on the screen, once it does.
-    fn see<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
+    pub(crate) fn see<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let (screen, more) = &*self.screen;
         let mut found = None;
         let guard = screen.lock().unwrap();

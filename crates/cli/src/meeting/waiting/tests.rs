@@ -7,9 +7,11 @@ fn shared(usage: TicketUse) -> (tempfile::TempDir, Arc<Shared>) {
     let scratch = tempfile::tempdir().unwrap();
     let state = StateDir::at(scratch.path());
     let current_code = CurrentCode::new(None);
+    let identity = Identity::generate().unwrap();
+    let key = identity.public_key();
     let shared = Shared {
         own: OwnIdentity {
-            identity: Identity::generate().unwrap(),
+            identity,
             rotations: Vec::new(),
         },
         host: Mutex::new(WaitingHost {
@@ -31,9 +33,7 @@ fn shared(usage: TicketUse) -> (tempfile::TempDir, Arc<Shared>) {
         has_code: true,
         remember: None,
         volume: Volume::Normal,
-        addresses: Vec::new(),
-        is_on_network: true,
-        announcement: Mutex::default(),
+        whereabouts: Whereabouts::new(key, ([127, 0, 0, 1], 7777).into(), Some(Vec::new())),
         look: Notify::new(),
         complaints: AtomicU32::new(0),
     };

@@ -1,47 +1,35 @@
 //! `tack recv`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use indicatif::HumanBytes;
 use serde::Serialize;
 use tack_pairing::meeting::{Authenticated, Intent};
-use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use super::admission::Admission;
 use super::committer::Committer;
+use super::fetch::fetch;
 use super::holder::Sessions;
+use super::outcome::{ConnectionOutcome, Returns, WIND_UP, one, tell, turn_away};
 use super::progress::LiveProgress;
 use super::queue::Queue;
-use super::receive_error::ReceiveError;
 use super::remembered::Transfers;
-use super::serve::{Served, Service, serve};
+use super::serve::{GREETING, Service};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
-use crate::meeting::{PeerStream, Target};
-use crate::net::TransportFigures;
-use crate::printer::{files, transferred, with_stdout};
+use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
-use crate::transfer::channel::{Channel, Writer};
-use crate::transfer::dialer::{DialConfig, PeerDialer};
+use crate::transfer::channel::Channel;
 use crate::transfer::listener::{Listen, TransferListener};
-use crate::transfer::names::printable;
-use crate::transfer::protocol::{Refusal, Reply};
+use crate::transfer::protocol::Refusal;
 use crate::transfer::report::Listing;
-use crate::transfer::summary;
 use crate::volume::Volume;
 
-/// Time limit for the greeting of a peer.
-pub(super) const GREETING: Duration = Duration::from_secs(10);
-/// Time limit for transfers to end after a signal.
-const WIND_UP: Duration = Duration::from_secs(5);
-/// Time limit of a connection to a waiting side.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Pause between attempts to reach a sender again.
-const RETURN: Duration = Duration::from_secs(1);
+const BUSY: &str =
+    "its limits of transfers (--max-transfers) and of waiting senders (--max-waiting) are reached";
+const STOPPING: &str = "the receiver is shutting down";
 /// Maximum number of connections beyond the permitted transfers that get a refusal.
 const MAX_FAILED_HANDSHAKES: usize = 64;
 
@@ -57,6 +45,7 @@ struct Listening {
 /// Receives until a signal comes, or one transfer with `--once`.
 pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let store = store(&args)?;
+    let target = args.target()?;
     let service = Arc::new(Service {
         store,
         committer: Committer::new(),
@@ -73,11 +62,14 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         },
         sessions: Sessions::default(),
         live: LiveProgress::new(args.volume(), args.json),
-        silence: args.timeout,
+        silence: match &target {
+            Some(_) => args.fetching_silence(),
+            None => args.timeout,
+        },
         greeting: GREETING,
     });
     let mut signals = Signals::new()?;
-    if let Some(target) = args.target()? {
+    if let Some(target) = target {
         return fetch(&args, target, &service, &mut signals).await;
     }
     let (limit, waiting) = args.places();
@@ -130,14 +122,17 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         turn_away((reader, writer), Refusal::Stopping, STOPPING).await;
                         return Ok(Ok(ConnectionOutcome::Nothing));
                     };
-                    let ended = one(reader, writer, &service, stopped).await;
+                    let mut showing = service.live.begin();
+                    let ended = one(reader, writer, &service, stopped, &mut showing).await;
+                    drop(showing);
                     if ended.served.is_complete() {
                         complete(&listener, met.as_deref(), once);
                     }
                     let is_dry_run = ended.served.is_dry_run();
                     // On a separate thread: a slow reader of our output must not stop other
                     // transfers. The place goes only then, so that summaries do not pile up.
-                    let told = tokio::task::spawn_blocking(move || tell(json, volume, ended)).await;
+                    let telling = move || tell(json, volume, ended, Returns::Sender);
+                    let told = tokio::task::spawn_blocking(telling).await;
                     drop(place);
                     // With --once the transfer itself is still to come.
                     match told {
@@ -250,71 +245,6 @@ fn complete(listener: &TransferListener, met: Option<&Authenticated>, once: bool
     }
 }
 
-/// Connects to a side that waits, and receives what it sends.
-async fn fetch(
-    args: &RecvArgs,
-    target: Target,
-    service: &Arc<Service>,
-    signals: &mut Signals,
-) -> Result<Exit, Failure> {
-    let dialer = PeerDialer::new(DialConfig {
-        target,
-        reach: args.reach,
-        meeting: &args.meeting,
-        volume: args.volume(),
-        transport: &args.transport,
-        silence: args.timeout,
-        connect_timeout: CONNECT,
-        intent: Intent::Receive,
-        service: "tack send",
-    })?;
-    let (stop, stopped) = watch::channel(false);
-    // Since when nothing came over any connection.
-    let mut since = Instant::now();
-    let mut lost = false;
-    loop {
-        let dialed = tokio::select! {
-            dialed = dialer.dial() => dialed,
-            exit = signals.next() => return Ok(exit),
-        };
-        let link = match dialed {
-            Ok(link) => link,
-            Err(failure) if lost && since.elapsed() < args.reconnect => {
-                drop(failure);
-                tokio::select! {
-                    () = tokio::time::sleep(RETURN) => continue,
-                    exit = signals.next() => return Ok(exit),
-                }
-            }
-            Err(failure) => return Err(failure),
-        };
-        let (reader, writer) = PeerStream::into_split(link);
-        let mut receiving = std::pin::pin!(one(reader, writer, service, stopped.clone()));
-        let (ended, signal) = tokio::select! {
-            ended = &mut receiving => (ended, None),
-            exit = signals.next() => {
-                let _ = stop.send(true);
-                (receiving.await, Some(exit))
-            }
-        };
-        if ended.served.report.carried > 0 {
-            since = Instant::now();
-        }
-        match (tell(args.json, args.volume(), ended)?, signal) {
-            (_, Some(signal)) => return Ok(signal),
-            (ConnectionOutcome::Ended(exit), None) => return Ok(exit),
-            (ConnectionOutcome::MayReturn(time), None)
-                if since.elapsed() < time.min(args.reconnect) =>
-            {
-                lost = true;
-            }
-            (ConnectionOutcome::MayReturn(_) | ConnectionOutcome::Nothing, None) => {
-                return Ok(Exit::Failed);
-            }
-        }
-    }
-}
-
 fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
     let dir = args.dir.display().to_string();
     let address = addresses.first().cloned().unwrap_or_default();
@@ -340,179 +270,4 @@ fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
     };
     eprintln!("listening on {}, receiving {place}", addresses.join(", "));
     Ok(())
-}
-
-/// A finished connection, with what the summary needs of its stream.
-pub(super) struct Ended {
-    served: Served,
-    peer: String,
-    figures: Option<TransportFigures>,
-}
-
-pub(super) async fn one<R, W>(
-    reader: R,
-    mut writer: W,
-    service: &Arc<Service>,
-    stopped: watch::Receiver<bool>,
-) -> Ended
-where
-    R: AsyncRead + Unpin,
-    W: Writer,
-{
-    let served = serve(reader, &mut writer, service, stopped).await;
-    let (peer, figures) = (writer.peer_addr().to_string(), writer.figures());
-    if served.result.is_ok() {
-        // The answers are acknowledged, or the sender is gone; both end this.
-        let _ = tokio::time::timeout(WIND_UP, writer.finished()).await;
-    }
-    Ended {
-        served,
-        peer,
-        figures,
-    }
-}
-
-/// The outcome of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ConnectionOutcome {
-    /// Not a transfer, or another connection resumes it.
-    Nothing,
-    /// The sender was disconnected, and tries to reconnect for this time.
-    MayReturn(Duration),
-    /// A transfer that has ended.
-    Ended(Exit),
-}
-
-/// Prints the outcome of a connection.
-pub(super) fn tell(json: bool, volume: Volume, ended: Ended) -> Result<ConnectionOutcome, Failure> {
-    let Ended {
-        mut served,
-        peer,
-        figures,
-    } = ended;
-    let error = served.result.as_ref().err().map(ToString::to_string);
-    if matches!(served.result, Err(ReceiveError::Superseded)) {
-        return Ok(ConnectionOutcome::Nothing);
-    }
-    if served.hello.is_none() {
-        eprintln!(
-            "tack: {peer} did not begin a transfer: {}",
-            printable(error.as_deref().unwrap_or("no data received"))
-        );
-        return Ok(ConnectionOutcome::Nothing);
-    }
-    let returns = served.returns();
-    let report = &mut served.report;
-    match &error {
-        None => tracing::info!(
-            %peer,
-            files = report.files,
-            bytes = report.bytes,
-            failed = report.failed,
-            seconds = served.seconds,
-            "received a transfer"
-        ),
-        Some(error) => tracing::warn!(
-            %peer,
-            files = report.files,
-            error,
-            may_return = returns.is_some(),
-            "a transfer broke off"
-        ),
-    }
-    let exit = match (&error, report.failed, report.there()) {
-        (None, 0, _) => Exit::Done,
-        (None, _, there) if there > 0 => Exit::Partial,
-        _ => Exit::Failed,
-    };
-    let named = report.named_failures();
-    for line in named {
-        eprintln!("tack: not stored: {line}");
-    }
-    let others = report.failed - report.within_refused - named.len() as u64;
-    if others > 0 {
-        eprintln!("tack: not stored: {others} more (--json lists them)");
-    }
-    match &error {
-        Some(error) if returns.is_some() => eprintln!(
-            "tack: transfer from {peer} interrupted after {}: {error}; the sender may return and go on",
-            files(report.files)
-        ),
-        Some(error) => eprintln!(
-            "tack: transfer from {peer} failed after {}: {error}",
-            files(report.files)
-        ),
-        None if report.failed > 0 => {
-            eprintln!(
-                "tack: transfer from {peer}: {} not stored, {} stored",
-                report.failed_text(),
-                files(report.files)
-            );
-        }
-        None if volume == Volume::Quiet => {}
-        None if report.dry_run => {
-            let (count, bytes) = report.would;
-            eprintln!(
-                "dry run from {peer}: would store {}, {}{}",
-                files(count),
-                HumanBytes(bytes),
-                report.spared_text()
-            );
-        }
-        None => eprintln!(
-            "{}{} from {peer}",
-            transferred(report.files, report.bytes, served.seconds),
-            report.spared_text()
-        ),
-    }
-    if error.is_none() && volume != Volume::Quiet {
-        for (count, why) in &report.left_out {
-            eprintln!("tack: the sender left out {count}: {why}");
-        }
-    }
-    if json {
-        with_stdout(|out| {
-            let event = match returns {
-                Some(_) => "interrupted",
-                None => "transfer",
-            };
-            summary::write(
-                (event, "recv"),
-                Some(peer),
-                error.as_deref(),
-                served.seconds,
-                figures,
-                report,
-                out,
-            )
-        })?;
-    }
-    Ok(match returns {
-        Some(time) => ConnectionOutcome::MayReturn(time),
-        None => ConnectionOutcome::Ended(exit),
-    })
-}
-
-const BUSY: &str =
-    "its limits of transfers (--max-transfers) and of waiting senders (--max-waiting) are reached";
-const STOPPING: &str = "the receiver is shutting down";
-
-/// Tells a sender why it is not served.
-pub(super) async fn turn_away<R, W: Writer>(
-    (_reader, mut writer): (R, W),
-    reason: Refusal,
-    message: &str,
-) {
-    let mut answer = Vec::new();
-    Reply::Fatal {
-        reason,
-        message: message.to_owned(),
-    }
-    .encode(&mut answer);
-    let telling = async {
-        writer.write_all(&answer).await?;
-        writer.shutdown().await?;
-        writer.finished().await
-    };
-    let _ = tokio::time::timeout(WIND_UP, telling).await;
 }

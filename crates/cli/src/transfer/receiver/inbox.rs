@@ -8,14 +8,14 @@ use tokio::io::AsyncRead;
 use tokio::sync::watch;
 
 use super::admission::Admission;
-use super::command::{GREETING, one, tell, turn_away};
 use super::committer::Committer;
 use super::existing::Existing;
 use super::holder::Sessions;
+use super::outcome::{Returns, one, tell, turn_away};
 use super::progress::LiveProgress;
 use super::queue::Queue;
 use super::remembered::Transfers;
-use super::serve::Service;
+use super::serve::{GREETING, Service};
 use super::store::Store;
 use crate::exit::Failure;
 use crate::meeting::PeerStream;
@@ -96,10 +96,11 @@ impl Inbox {
             let words = "too many transfers into this folder are under way or wait";
             return turn_away((reader, writer), Refusal::Busy, words).await;
         };
-        let ended = one(reading(reader), writer, &self.service, stop).await;
-        if let Ok(Err(failure)) =
-            tokio::task::spawn_blocking(move || tell(false, Volume::Normal, ended)).await
-        {
+        let mut showing = self.service.live.begin();
+        let ended = one(reading(reader), writer, &self.service, stop, &mut showing).await;
+        drop(showing);
+        let telling = move || tell(false, Volume::Normal, ended, Returns::Sender);
+        if let Ok(Err(failure)) = tokio::task::spawn_blocking(telling).await {
             eprintln!("tack: {failure}");
         }
     }

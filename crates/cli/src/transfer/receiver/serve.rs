@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use super::admission::Admission;
 use super::committer::Committer;
 use super::holder::{Holder, Sessions};
-use super::progress::{EVERY, LiveProgress};
+use super::progress::{EVERY, LiveProgress, TransferProgress};
 use super::receive::receive;
 use super::receive_error::ReceiveError;
 use super::session::Session;
@@ -20,6 +20,8 @@ use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
+/// Time limit for the greeting of a peer.
+pub(super) const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for the last answers to reach the sender.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -59,6 +61,22 @@ impl Served {
         self.hello.as_ref().is_some_and(|hello| hello.dry_run)
     }
 
+    /// True when the connection broke, and another one may take its place.
+    pub(crate) fn is_lost(&self) -> bool {
+        match (&self.result, &self.hello) {
+            (Err(ReceiveError::Stream(_)), Some(hello)) => hello.returns > 0,
+            // A sender that was slow to notice that the last one broke.
+            (Err(ReceiveError::Stream(_) | ReceiveError::NoGreeting), None) => true,
+            _ => false,
+        }
+    }
+
+    /// True when a reset ended it: the sender has stopped, has started again, or does not know our
+    /// new address.
+    pub(crate) fn was_reset(&self) -> bool {
+        matches!(&self.result, Err(ReceiveError::Stream(error)) if error.kind() == io::ErrorKind::ConnectionReset)
+    }
+
     /// How long the sender of a transfer that was cut off tries to return; `None` when it does not,
     /// or was told to stay away.
     pub(crate) fn returns(&self) -> Option<Duration> {
@@ -72,18 +90,20 @@ impl Served {
     }
 }
 
-/// Serves one connection until its transfer ends or `stop` turns true.
+/// Serves one connection until its transfer ends or `stop` turns true, and shows how far it is.
 pub(crate) async fn serve<R, W>(
     reader: R,
     mut writer: &mut W,
     service: &Arc<Service>,
     mut stop: watch::Receiver<bool>,
+    showing: &mut TransferProgress,
 ) -> Served
 where
     R: AsyncRead + Unpin,
     W: Writer,
 {
     let began = Instant::now();
+    showing.connected();
     let ring = Ring::new(INCOMING);
     let (reply_in, mut replies) = mpsc::unbounded_channel();
     let holder = Holder::new(writer.peer_key());
@@ -115,7 +135,6 @@ where
     )));
     let mut begun = false;
     let mut greeting = std::pin::pin!(tokio::time::sleep(service.greeting));
-    let mut showing = service.live.begin();
     let mut updates = tokio::time::interval_at(tokio::time::Instant::now() + EVERY, EVERY);
     updates.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut encoded = Vec::new();
@@ -182,7 +201,6 @@ where
             }
         }
     };
-    drop(showing);
     while let Ok(reply) = replies.try_recv() {
         batch.push(reply);
     }
@@ -194,6 +212,7 @@ where
         // A sender that went away has its error already.
         let _ = tokio::time::timeout(FAREWELL, farewell).await;
     }
+    showing.note(&session);
     let hello = session.hello();
     if let Some(hello) = &hello {
         service.sessions.end(hello.session, &holder);

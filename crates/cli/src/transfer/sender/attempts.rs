@@ -1,33 +1,22 @@
 //! One transfer over as many connections as it takes: a busy receiver is asked again, a lost
 //! connection is made again.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::confirmations::Confirmations;
 use super::progress::Progress;
 use super::send::{Outbound, SendError, send};
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
+use crate::transfer::bars::Recovery;
 use crate::transfer::channel::{Channel, Writer};
-
-/// The first pause between attempts, and the longest that it doubles to.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LAST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The pause before the next attempt, which grows.
-struct Pause(Duration);
-
-impl Pause {
-    const FIRST: Self = Self(FIRST_PAUSE);
-
-    /// How long to wait where attempts go on for `left`: the last one comes at its end.
-    fn next(&mut self, left: Duration) -> Duration {
-        let pause = self.0.min(left.max(FIRST_PAUSE));
-        self.0 = (self.0 * 2).min(LAST_PAUSE);
-        pause
-    }
-}
+use crate::transfer::pause::Pause;
 
 /// How connections are made.
 pub(crate) trait Dialer {
@@ -36,6 +25,17 @@ pub(crate) trait Dialer {
 
     /// Makes one.
     fn dial(&self) -> impl Future<Output = Result<Self::Channel, Failure>>;
+
+    /// What it does when a connection was lost.
+    fn recovery(&self) -> Recovery {
+        Recovery::Reconnecting
+    }
+
+    /// Waits until the peer of the last connection has made another one in its place, which
+    /// [`Dialer::dial`] returns next. Cancel safe.
+    fn replaced(&self) -> impl Future<Output = ()> {
+        std::future::pending()
+    }
 }
 
 /// For how long further attempts are made.
@@ -63,6 +63,28 @@ impl<W: Writer> Broken<W> {
             confirmations.never_left(self.taken.saturating_sub(left));
         }
         (self.writer, self.error)
+    }
+}
+
+/// A connection's reading half, which fails once another connection has taken its place: a path
+/// that breaks says nothing for seconds, while the peer is back already.
+struct Replaceable<R, F> {
+    reader: R,
+    replaced: Pin<Box<F>>,
+}
+
+impl<R: AsyncRead + Unpin, F: Future<Output = ()>> AsyncRead for Replaceable<R, F> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // Polled no more once it is ready: the error ends the transfer over this connection.
+        if self.replaced.as_mut().poll(cx).is_ready() {
+            let words = "the receiver has made another one";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, words)));
+        }
+        Pin::new(&mut self.reader).poll_read(cx, buffer)
     }
 }
 
@@ -109,6 +131,10 @@ pub(crate) async fn send_patiently<D: Dialer>(
                     confirmations.begin_again(lost);
                 }
                 let (reader, mut writer) = channel.into_split();
+                let reader = Replaceable {
+                    reader,
+                    replaced: Box::pin(dialer.replaced()),
+                };
                 let outbound = outbound.clone();
                 let sent = tokio::select! {
                     sent = send(reader, &mut writer, outbound, confirmations, progress) => sent,
@@ -142,12 +168,12 @@ pub(crate) async fn send_patiently<D: Dialer>(
                 let error = &broken.error;
                 tracing::warn!(%error, lost = error.is_lost(), "the transfer did not end");
                 if error.is_lost() {
-                    progress.say(&format!("{error}; reconnecting"));
+                    progress.say(&format!("{error}; {}", dialer.recovery().words()));
                 } else if !std::mem::replace(&mut told, true) {
                     let seconds = limit(lost).as_secs();
                     progress.say(&format!("the receiver is busy; retrying for {seconds} s"));
                 }
-                progress.reconnecting();
+                progress.reconnecting(dialer.recovery());
                 last = Some(broken);
             }
             Err(failure) => {
@@ -164,25 +190,5 @@ pub(crate) async fn send_patiently<D: Dialer>(
             () = tokio::time::sleep(pause.next(left)) => {}
             exit = signals.next() => return Outcome::Interrupted(settled(last).map(|(writer, _)| writer), exit),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_and_end_with_the_attempts() {
-        let pauses = |left: u64, count| {
-            let mut pause = Pause::FIRST;
-            let next = |_| pause.next(Duration::from_millis(left)).as_millis();
-            (0..count).map(next).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            pauses(60_000, 8),
-            [200, 400, 800, 1600, 3200, 5000, 5000, 5000]
-        );
-        assert_eq!(pauses(1000, 5), [200, 400, 800, 1000, 1000]);
-        assert_eq!(pauses(0, 3), [200, 200, 200]);
     }
 }

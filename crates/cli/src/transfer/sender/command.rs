@@ -20,6 +20,7 @@ use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::SendArgs;
+use crate::transfer::bars::{Recovery, SAME_AGAIN};
 use crate::transfer::channel::Writer;
 use crate::transfer::dialer::{DialConfig, PeerDialer};
 use crate::transfer::listener::{Listen, TransferListener};
@@ -40,6 +41,18 @@ impl Dialer for PeerDialer<'_> {
 
     async fn dial(&self) -> Result<PeerStream, Failure> {
         PeerDialer::dial(self).await
+    }
+
+    fn recovery(&self) -> Recovery {
+        if self.is_waiting() {
+            Recovery::WaitingForReceiver
+        } else {
+            Recovery::Reconnecting
+        }
+    }
+
+    async fn replaced(&self) {
+        PeerDialer::replaced(self).await;
     }
 }
 
@@ -174,6 +187,7 @@ pub(crate) async fn send_by<D: Dialer>(
         to,
         json: args.json,
         dry_run: args.dry_run,
+        can_go_on: is_lasting,
         seconds: progress.seconds(),
         report: confirmations.take_report(),
         progress: &progress,
@@ -186,6 +200,8 @@ struct Ended<'a> {
     to: &'a str,
     json: bool,
     dry_run: bool,
+    /// Nothing of the source is gone.
+    can_go_on: bool,
     seconds: f64,
     report: Report,
     progress: &'a Progress,
@@ -264,6 +280,9 @@ impl Ended<'_> {
                 Ok(exit)
             }
             Ok(Err(error)) if error.is_busy() => Err(Failure::busy(format!("{peer}: {error}"))),
+            Ok(Err(error)) if error.is_lost() && self.can_go_on => Err(Failure::plain(format!(
+                "transfer to {peer}: {error}; {SAME_AGAIN}"
+            ))),
             Ok(Err(error)) => Err(Failure::failed(format!("transfer to {peer}"), error)),
             Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
             Ok(Ok(())) => {

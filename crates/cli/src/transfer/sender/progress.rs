@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::printer::with_stdout;
 use crate::progress;
-use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
+use crate::transfer::bars::{KNOWN, Recovery, UNKNOWN, stalled};
 use crate::transfer::current_file::CurrentFile;
 use crate::transfer::names::printable;
 use crate::volume::Volume;
@@ -43,8 +43,8 @@ struct Counters {
 struct Current {
     file: CurrentFile,
     heard: Instant,
-    /// A new connection is being made.
-    reconnecting: bool,
+    /// What is done about a connection that was lost.
+    recovery: Option<Recovery>,
 }
 
 #[derive(Serialize)]
@@ -83,7 +83,7 @@ impl Progress {
             now: Mutex::new(Current {
                 file: CurrentFile::default(),
                 heard: Instant::now(),
-                reconnecting: false,
+                recovery: None,
             }),
             began: OnceLock::new(),
             ended: AtomicBool::new(false),
@@ -105,7 +105,11 @@ impl Progress {
 
     /// Notes that there is a connection: the transfer has begun, if it had not before.
     pub(crate) fn connected(&self) {
-        self.shown.began.get_or_init(Instant::now);
+        self.shown.began.get_or_init(|| {
+            let now = Instant::now();
+            self.now().heard = now;
+            now
+        });
     }
 
     /// How long the transfer has taken, without the wait for its first connection, seconds.
@@ -163,12 +167,12 @@ impl Progress {
     pub(crate) fn heard(&self) {
         let mut now = self.now();
         now.heard = Instant::now();
-        now.reconnecting = false;
+        now.recovery = None;
     }
 
     /// A new connection is being made, and everything is counted again.
-    pub(crate) fn reconnecting(&self) {
-        self.now().reconnecting = true;
+    pub(crate) fn reconnecting(&self, recovery: Recovery) {
+        self.now().recovery = Some(recovery);
         self.shown.bytes.store(0, Ordering::Relaxed);
         self.shown.files.store(0, Ordering::Relaxed);
     }
@@ -208,14 +212,10 @@ impl Progress {
 
     fn text(&self) -> String {
         let now = self.now();
-        let silent = now.heard.elapsed();
-        if silent >= QUIET || now.reconnecting {
-            let more = if now.reconnecting {
-                ", reconnecting"
-            } else {
-                ""
-            };
-            return format!("stalled for {} s{more}", silent.as_secs());
+        // Who waits for the first connection is not stalled.
+        let has_begun = self.shown.began.get().is_some();
+        if let (true, Some(words)) = (has_begun, stalled(now.heard.elapsed(), now.recovery)) {
+            return words;
         }
         let files = self.shown.files.load(Ordering::Relaxed);
         let all = self.shown.all_files.load(Ordering::Relaxed);
@@ -243,7 +243,7 @@ impl Progress {
             file_bytes: now.file.bytes,
             file_size: now.file.size,
             silent_seconds: now.heard.elapsed().as_secs_f64(),
-            reconnecting: now.reconnecting,
+            reconnecting: now.recovery.is_some(),
         };
         serde_json::to_writer(&mut *out, &event)?;
         writeln!(out)
@@ -296,9 +296,17 @@ mod tests {
             return;
         };
         progress.now().heard = before;
+        assert_eq!(progress.text(), "1/10 b 75 %", "nobody has come yet");
+        progress.connected();
+        progress.now().heard = before;
         assert_eq!(progress.text(), "stalled for 7 s");
-        progress.reconnecting();
+        progress.reconnecting(Recovery::Reconnecting);
         assert_eq!(progress.text(), "stalled for 7 s, reconnecting");
+        progress.reconnecting(Recovery::WaitingForReceiver);
+        assert_eq!(
+            progress.text(),
+            "stalled for 7 s, waiting for the receiver to come back"
+        );
         progress.heard();
         assert_eq!(progress.text(), "0/10 b 75 %");
     }

@@ -139,6 +139,26 @@ fn a_ticket_outlives_the_program_that_issued_it() {
 }
 
 #[test]
+fn a_code_that_was_used_is_good_at_the_new_address_of_the_same_installation() {
+    let (alice, bob) = (Side::new(), Side::new());
+    let receiver = alice.receive(&[]);
+    let code = receiver.code.clone();
+    let file = bob.file("file", 5000);
+    let send = |options: &[&str], address: &str| {
+        let command = ["send", text(&file), address, "--code", &code];
+        bob.run(&[&command[..], options].concat())
+    };
+    // It uses the code, and leaves the transfer to come.
+    let listed = send(&["--dry-run"], &receiver.address);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    receiver.kill();
+    let moved = alice.receive(&[]);
+    let sent = send(&[], &moved.address);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(alice.received("file").is_some());
+}
+
+#[test]
 fn an_expired_ticket_is_told_as_that() {
     let (alice, bob) = (Side::new(), Side::new());
     let receiver = alice.receive(&["--ticket-lifetime", "1ms"]);
