@@ -229,7 +229,7 @@ fn a_path_that_is_cut_for_a_time_is_survived() {
 #[test]
 fn an_address_of_the_receiver_that_changes_on_the_way_is_survived() {
     // A sender that waits for a word much longer than it takes the receiver to come back.
-    let (sender, receiver) = fetched_through(&["--timeout", "600s"], |relay| {
+    let (sender, receiver) = fetched_through(&["--timeout", "60s"], |relay| {
         relay.epoch.fetch_add(1, Ordering::Relaxed);
     });
     check_words(&sender, &receiver);
