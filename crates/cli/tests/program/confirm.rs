@@ -21,7 +21,7 @@ struct Asking {
 impl Asking {
     fn start(protection: Protection) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut command = protection.command("recv");
+        let mut command = protection.waiting_receiver();
         command.args(["--confirm", "--listen", "127.0.0.1:0", "--dir"]);
         let mut running = Running::start(command.arg(dir.path()).stdin(Stdio::piped()));
         let address = running.line()["address"].as_str().unwrap().to_owned();

@@ -50,6 +50,15 @@ impl Protection {
         command
     }
 
+    /// A `tack recv` that waits, and shows no code: keys are enough.
+    pub(crate) fn waiting_receiver(&self) -> Command {
+        let mut command = self.command("recv");
+        if let Self::Encrypted(_) = self {
+            command.arg("--no-code");
+        }
+        command
+    }
+
     pub(crate) fn command(&self, verb: &str) -> Command {
         let mut command = tack();
         command.args([verb, "--json"]);
@@ -57,9 +66,6 @@ impl Protection {
             Self::Encrypted(states) => {
                 let side = if verb == "recv" { "receiver" } else { "sender" };
                 command.arg("--state-dir").arg(states.path().join(side));
-                if verb == "recv" {
-                    command.arg("--no-code");
-                }
             }
             Self::Clear => _ = command.arg("--insecure"),
         }
@@ -94,7 +100,7 @@ impl Inbox {
     }
 
     fn run(&mut self) {
-        let mut command = self.protection.command("recv");
+        let mut command = self.protection.waiting_receiver();
         command
             .args(["--listen", &self.address.to_string(), "--dir"])
             .arg(self.dir.path())
