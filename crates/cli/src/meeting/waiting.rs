@@ -123,7 +123,7 @@ pub(crate) struct WaitingConfig<'a> {
     /// The TCP port of the service, within the UDP port.
     pub(crate) tcp_port: u16,
     pub(crate) config: Config,
-    /// Of peers that were admitted, or for listeners besides this side's.
+    /// Room for connections besides those of strangers.
     pub(crate) max_connections: usize,
     pub(crate) carrier: &'a CarrierArgs,
 }
@@ -429,6 +429,8 @@ impl Shared {
         let number = Code::random_number().map_err(random)?;
         let code = Code::generate(number).map_err(random)?;
         self.current_code.renew(code.clone());
+        // Who waits for a code that is not burnt goes on: it may be burnt next.
+        self.look.notify_one();
         let is_announced = self.whereabouts.announce_code(number);
         Ok((Some(code), is_announced))
     }
@@ -598,9 +600,9 @@ async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
                 format!("A new code follows in {seconds} s, or when you press Enter")
             }
             (None, true) => {
-                "So many were used up that a new one only follows when you press Enter".to_owned()
+                "Many were tried with wrong words: a new one follows only when you press Enter, or after a complete transfer".to_owned()
             }
-            (None, false) => "So many were used up that no new one follows".to_owned(),
+            (None, false) => "Many were tried with wrong words: a new one follows only after a complete transfer".to_owned(),
         };
         eprintln!(
             "tack: the code is used up: each code permits one attempt. {new}; the ticket stays valid"

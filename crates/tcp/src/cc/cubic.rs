@@ -235,7 +235,6 @@ impl Cubic {
         let curve = linux::Curve {
             mss: self.mss,
             cwnd: self.state.cwnd,
-            per_reno: 1.0 / fair_to_reno(self.beta),
             origin: stage.origin as u64,
             rise: C * distance * distance * distance,
         };

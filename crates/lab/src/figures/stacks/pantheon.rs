@@ -139,7 +139,8 @@ fn full_way_back(
 /// Excuses a difference where the window has a few segments by the rules of CUBIC, and by pacing.
 /// Linux counts whole segments, and rounds down what is left of the window after a loss; this stack
 /// follows RFC 9438 in bytes, and paces. The ways `alike`, this stack with Linux' rules and the
-/// kernel paced, must have the same goodput.
+/// kernel paced, must have the same goodput; the rules must slow this stack down, and by no more
+/// than a segment of the window they make; and pacing alone must not make the kernel's goodput.
 fn few_segments(
     measured: &Measured<'_>,
     ways: [usize; 2],
@@ -152,6 +153,14 @@ fn few_segments(
     let window = all.map(|way| measured.of(route, way, segments_of_window));
     let more = |ways| measured.change(route, ways, goodput);
     let left = more(alike);
+    let beyond = measured.compare(route, [ours, linux], |ours, linux| {
+        100.0 * (goodput(ours) / goodput(linux) - 1.0 - 1.0 / segments_of_window(linux))
+    });
+    let reason = left
+        .is_within(-GOODPUT..=GOODPUT)
+        .and(more([ours, linux]).is_at_least(0.0))
+        .and(beyond.is_at_most(0.0))
+        .and(more([kernel, paced]).is_within(-GOODPUT..=GOODPUT));
     claim.or(
         format!(
             "The window has a few segments. Linux counts whole ones, and rounds 0.7 of the window down after a loss; this stack follows RFC 9438 in \
@@ -164,7 +173,7 @@ fn few_segments(
             window[2],
             window[3],
         ),
-        measured.judged(&[route], &all, left.is_within(-GOODPUT..=GOODPUT)),
+        measured.judged(&[route], &all, reason),
     )
 }
 

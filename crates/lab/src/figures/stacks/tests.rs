@@ -778,19 +778,26 @@ fn pairs_of_segments_are_a_reason_where_the_difference_is_gone_without() {
 #[test]
 fn rules_and_pacing_are_a_reason_for_few_segments_where_the_difference_is_gone_with_both_alike() {
     let depth = part(&[Only::Gro, Only::Pantheon], 2);
-    let verdict = |ours: f64, by_rules: f64, paced: f64| {
+    let verdict_at = |window: f64, ours: f64, by_rules: f64, paced: f64| {
         let ways = [
-            (BATCHES_CUBIC, &[(value::GOODPUT, ours)][..]),
-            (LINUX_CUBIC, &[(value::GOODPUT, by_rules)][..]),
-            (KERNEL_CUBIC_PACED, &[(value::GOODPUT, paced)][..]),
-            (KERNEL_CUBIC, &[(value::GOODPUT, 370e3)][..]),
+            (BATCHES_CUBIC, &with_window(ours, window)[..]),
+            (LINUX_CUBIC, &with_window(by_rules, window)[..]),
+            (KERNEL_CUBIC_PACED, &with_window(paced, window)[..]),
+            (KERNEL_CUBIC, &with_window(370e3, window)[..]),
         ];
         let results = settled_results(&depth, &ways);
         verdicts_at(&depth, &results, &["0.57", "from 40 s on", "CUBIC"])
     };
+    let verdict = |ours, by_rules, paced| verdict_at(4.7, ours, by_rules, paced);
     // With both alike, and as it is.
     assert_eq!(verdict(370e3, 350e3, 345e3), ["pass"; 2]);
-    assert_eq!(verdict(400e3, 350e3, 345e3), ["pass", "deviation"]);
+    assert_eq!(verdict(400e3, 355e3, 360e3), ["pass", "deviation"]);
+    // More than a segment of the window, slower than by Linux' rules, and a kernel that pacing
+    // alone slows down.
+    assert_eq!(verdict(700e3, 355e3, 360e3), ["pass", "fail"]);
+    assert_eq!(verdict_at(12.0, 400e3, 355e3, 360e3), ["pass", "fail"]);
+    assert_eq!(verdict(340e3, 355e3, 360e3), ["pass", "fail"]);
+    assert_eq!(verdict(400e3, 345e3, 340e3), ["pass", "fail"]);
     assert_eq!(verdict(400e3, 380e3, 345e3), ["fail"; 2]);
     assert_eq!(verdict(400e3, 300e3, 345e3), ["fail"; 2]);
     assert_eq!(verdict(370e3, 300e3, 345e3), ["fail", "pass"]);

@@ -23,6 +23,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 pub(super) const BASE_GAPS: u64 = 4;
 /// How long a delivery rate once reached shows what the sender could use.
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
+/// For so long data that acknowledges what arrived is believed to arrive itself soon.
+const SOON_TOLD: Duration = Duration::from_secs(4);
 /// Segments that arrive between two reports of losses, where many get lost.
 const SEGMENTS_OF_LOSSES: u64 = 16;
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
@@ -111,9 +113,9 @@ pub(super) struct Schedule {
     pushed: bool,
     /// … or what filled a gap: neither should wait for L segments.
     filled: bool,
-    /// Data that went the other way acknowledged all that arrived in order. It is repeated until it
-    /// arrives.
-    answered: bool,
+    /// When data first went the other way that acknowledged all that arrived. It is repeated until
+    /// it arrives.
+    answered_at: Option<Instant>,
     conversation: Conversation,
     awaited: Awaited,
     burst: Burst,
@@ -147,7 +149,7 @@ impl Schedule {
             unreported: 0,
             pushed: false,
             filled: false,
-            answered: false,
+            answered_at: None,
             conversation: Conversation::default(),
             awaited: Awaited::default(),
             burst: Burst::default(),
@@ -357,7 +359,9 @@ impl Schedule {
         let len = new.unwrap_or_default().max(1);
         self.pending += len;
         self.is_news |= new.is_some();
-        self.answered &= new.is_none();
+        if new.is_some() {
+            self.answered_at = None;
+        }
         self.unreported += len;
     }
 
@@ -396,7 +400,7 @@ impl Schedule {
 
     /// The data that arrived came before, under another number, if `again`.
     pub(super) fn on_repetition(&mut self, again: bool) {
-        self.repeats.on_data(again && !self.answered);
+        self.repeats.on_data(again);
     }
 
     /// There is something to report that no report said before, besides new data: a loss, or a
@@ -415,6 +419,7 @@ impl Schedule {
         self.unreported = self.pending;
         self.pushed = false;
         self.filled = false;
+        self.answered_at = None;
         self.repeats = Repeats::default();
         self.last_report_at = None;
         self.told_at = None;
@@ -527,6 +532,11 @@ impl Schedule {
                 ),
                 _ => 0,
             };
+            // Our data tells it soon, as it is repeated until it arrives. After a long silence both
+            // sides have backed off, and the way back may not have carried that data either.
+            if self.answered_at.is_some_and(|at| now <= at + SOON_TOLD) {
+                self.repeats.on_data(false);
+            }
             self.repeats.on_report(
                 self.ack_loss_rate,
                 open,
@@ -552,7 +562,9 @@ impl Schedule {
         }
         let is_lone = self.pending > 0 && self.is_lone(gaps);
         if carried == Carried::OnData {
-            self.answered = true;
+            if !gaps.is_any_lost() {
+                self.answered_at.get_or_insert(now);
+            }
             self.conversation.on_data(now, is_lone, self.params.timer);
         }
         let answers = is_lone && self.pushed && carried == Carried::OnData;

@@ -8,11 +8,15 @@
 //!   that of Reno.
 //! * The curve is looked up one smallest round trip ahead, where §4.2 has the smoothed one.
 //!
-//! What Linux does before the first loss is not here.
+//! Not here is what Linux does before the first loss and after a timeout (HyStart, and at most a
+//! segment for each twenty until the next loss), that it looks at the curve each 31 ms at most, that
+//! time limited by the application counts, and that a mark leaves two segments.
 
 /// Multiplicative decrease factor, as a fraction of 1,024.
 pub(super) const BETA: f64 = 717.0 / 1024.0;
 
+/// Windows acknowledged for each segment by which Reno's estimate grows: 15/8.
+const RENO: (u64, u64) = (15, 8);
 /// Fewest segments acknowledged for each by which the window grows.
 const FEWEST: u64 = 2;
 /// Windows acknowledged for a segment where neither curve lies above the window.
@@ -27,13 +31,11 @@ pub(super) struct Towards {
     window: u64,
 }
 
-/// Where the window stands, and the cubic curve. Windows in bytes, whole segments all of them.
+/// Where the window stands, and the cubic curve. Windows in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curve {
     pub(super) mss: u64,
     pub(super) cwnd: u64,
-    /// Bytes to acknowledge for each byte by which Reno's estimate grows are the window times this.
-    pub(super) per_reno: f64,
     /// Height of the plateau.
     pub(super) origin: u64,
     /// Height of the curve above the plateau, segments; negative below it.
@@ -44,12 +46,12 @@ impl Towards {
     /// `bytes` were acknowledged: the window, and Reno's estimate after `w_est`.
     pub(super) fn grow(&mut self, bytes: u64, w_est: u64, curve: &Curve) -> (u64, u64) {
         let Curve { mss, cwnd, .. } = *curve;
+        let segments = cwnd / mss;
         self.reno = self.reno.saturating_add(bytes);
-        let per_segment = ((cwnd as f64 * curve.per_reno) as u64).max(mss);
+        let per_segment = (segments * RENO.0 / RENO.1).max(1) * mss;
         let w_est = w_est.saturating_add(self.reno / per_segment * mss);
         self.reno %= per_segment;
 
-        let segments = cwnd / mss;
         let missing = curve.target().max(w_est).saturating_sub(cwnd) / mss;
         let each = match missing {
             0 => SLOWEST.saturating_mul(segments),
