@@ -9,8 +9,8 @@
 //! * The curve is looked up one smallest round trip ahead, where §4.2 has the smoothed one.
 //!
 //! Not here is what Linux does before the first loss and after a timeout (HyStart, and at most a
-//! segment for each twenty until the next loss), that it looks at the curve each 31 ms at most, that
-//! time limited by the application counts, and that a mark leaves two segments.
+//! segment for each twenty until the next loss). Linux also looks at the curve each 31 ms at most,
+//! counts time that the application limits, and leaves two segments after a mark.
 
 /// Multiplicative decrease factor, as a fraction of 1,024.
 pub(super) const BETA: f64 = 717.0 / 1024.0;
