@@ -12,6 +12,7 @@ mod invitations;
 mod known;
 mod peer_stream;
 mod show;
+mod stranger;
 mod target;
 mod used_codes;
 mod waiting;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
@@ -67,6 +68,20 @@ fn render(ticket: &Ticket) -> String {
         .dark_color(Dense1x2::Light)
         .light_color(Dense1x2::Dark)
         .build()
+}
+
+/// When a code follows a burnt one, in words: after `pause`, or only when a person asks.
+pub(super) fn when_a_code_follows(pause: Option<Duration>, has_keyboard: bool) -> String {
+    let many = "Many were tried with wrong words: a new one follows only";
+    match (pause, has_keyboard) {
+        (Some(pause), false) => format!("A new code follows in {} s", pause.as_secs()),
+        (Some(pause), true) => {
+            let seconds = pause.as_secs();
+            format!("A new code follows in {seconds} s, or when you press Enter")
+        }
+        (None, true) => format!("{many} when you press Enter, or after a complete transfer"),
+        (None, false) => format!("{many} after a complete transfer"),
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use super::invitations::{Invitations, TicketUse};
 use super::known::{Keep, update_known_peers};
 use super::peer_stream::PeerStream;
 use super::show;
+use super::stranger::Stranger;
 use super::whereabouts::Whereabouts;
 use super::{ALPN, CODE_PORT, channel};
 use crate::address::{Address, Family, Reach};
@@ -491,33 +492,11 @@ impl Drop for LookAtCode<'_> {
     }
 }
 
-/// The connection of a peer that is not let in, or not yet. It is reset when it is given up, also
-/// with its meeting: one that waited for the peer to close it would take a place until then.
-struct Stranger(Option<SecureStream>);
-
-impl Stranger {
-    fn stream(&mut self) -> &mut SecureStream {
-        self.0.as_mut().expect("only `let_in` takes it")
-    }
-
-    fn let_in(mut self) -> SecureStream {
-        self.0.take().expect("taken once")
-    }
-}
-
-impl Drop for Stranger {
-    fn drop(&mut self) {
-        if let Some(stream) = self.0.take() {
-            stream.reset();
-        }
-    }
-}
-
 /// The peer, if it is let in.
 async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option<AdmittedPeer> {
     // The first here, so that it is dropped after the attempt.
     let _look = LookAtCode(shared);
-    let mut stranger = Stranger(Some(stream));
+    let mut stranger = Stranger::new(stream);
     let channel = match channel(stranger.stream()) {
         Ok(channel) => channel,
         Err(error) => {
@@ -593,17 +572,7 @@ async fn renew(shared: Arc<Shared>, has_keyboard: bool) {
         shared.whereabouts.withdraw_code();
         burnt += 1;
         let pause = code::pause(burnt);
-        let new = match (pause, has_keyboard) {
-            (Some(pause), false) => format!("A new code follows in {} s", pause.as_secs()),
-            (Some(pause), true) => {
-                let seconds = pause.as_secs();
-                format!("A new code follows in {seconds} s, or when you press Enter")
-            }
-            (None, true) => {
-                "Many were tried with wrong words: a new one follows only when you press Enter, or after a complete transfer".to_owned()
-            }
-            (None, false) => "Many were tried with wrong words: a new one follows only after a complete transfer".to_owned(),
-        };
+        let new = show::when_a_code_follows(pause, has_keyboard);
         eprintln!(
             "tack: the code is used up: each code permits one attempt. {new}; the ticket stays valid"
         );

@@ -59,7 +59,7 @@ enum Step {
     LeftOut,
     /// A file from its offer to its end, as senders send it.
     Whole(usize, usize),
-    /// Bytes that are no frame, perhaps.
+    /// Random bytes, which need not be a frame.
     Raw(Vec<u8>),
 }
 
@@ -255,7 +255,7 @@ async fn play(dir: &Path, existing: Existing, script: &[u8]) {
         .expect("the receiver ends with its connection");
 }
 
-/// Every file below `dir` that has a name of its own, not that of a part.
+/// The contents of all files below `dir`, except for unfinished parts.
 fn files(dir: &Path, found: &mut Vec<Vec<u8>>) {
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();

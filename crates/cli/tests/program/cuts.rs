@@ -50,24 +50,29 @@ fn sent_through_all(
     ended
 }
 
-#[test]
-fn a_path_that_is_cut_for_a_time_is_survived() {
+/// Tests paths that are cut for so many milliseconds, all at the same time: they mostly wait.
+pub(crate) fn each_cut(test: impl Fn(u64) + Sync) {
     let millis: &[u64] = if is_long() {
         &[100, 1_000, 3_000, 10_000, 30_000, 60_000]
     } else {
         &[100, 5_000]
     };
-    // At the same time: they mostly wait.
+    let test = &test;
     std::thread::scope(|scope| {
         for cut in millis {
-            scope.spawn(move || {
-                let cut_off = |relay: &Relay| relay.cut_for(Duration::from_millis(*cut));
-                let ended = sent_through(8 * MIB, cut_off);
-                let reconnects = ended.json()["reconnects"].as_u64().unwrap();
-                // Longer than the sender waits for a word.
-                assert!(*cut < 3_000 || reconnects > 0, "{cut} ms: {ended:?}");
-            });
+            scope.spawn(move || test(*cut));
         }
+    });
+}
+
+#[test]
+fn a_path_that_is_cut_for_a_time_is_survived() {
+    each_cut(|cut| {
+        let cut_off = |relay: &Relay| relay.cut_for(Duration::from_millis(cut));
+        let ended = sent_through(8 * MIB, cut_off);
+        let reconnects = ended.json()["reconnects"].as_u64().unwrap();
+        // Longer than the sender waits for a word.
+        assert!(cut < 3_000 || reconnects > 0, "{cut} ms: {ended:?}");
     });
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::cuts::each_cut;
 use crate::resume::{MIB, Protection, Relay, part, source};
 use crate::support::{Ended, Running, is_long, noise};
 use crate::terminal::AtTerminal;
@@ -206,22 +207,12 @@ fn check_words(sender: &Ended, receiver: &Ended) {
 
 #[test]
 fn a_path_that_is_cut_for_a_time_is_survived() {
-    let millis: &[u64] = if is_long() {
-        &[100, 1_000, 3_000, 10_000, 30_000, 60_000]
-    } else {
-        &[100, 5_000]
-    };
-    // At the same time: they mostly wait.
-    std::thread::scope(|scope| {
-        for cut in millis {
-            scope.spawn(move || {
-                let cut_off = |relay: &Relay| relay.cut_for(Duration::from_millis(*cut));
-                let (sender, receiver) = fetched_through(&["--timeout", "4s"], cut_off);
-                // Longer than both sides wait for a word.
-                if *cut >= 3_000 {
-                    check_words(&sender, &receiver);
-                }
-            });
+    each_cut(|cut| {
+        let cut_off = |relay: &Relay| relay.cut_for(Duration::from_millis(cut));
+        let (sender, receiver) = fetched_through(&["--timeout", "4s"], cut_off);
+        // Longer than both sides wait for a word.
+        if cut >= 3_000 {
+            check_words(&sender, &receiver);
         }
     });
 }

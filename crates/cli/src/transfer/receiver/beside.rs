@@ -24,7 +24,7 @@ pub(super) fn beside(name: &[u8], number: u32) -> Vec<u8> {
     [&stem[..len], number.as_bytes(), ending].concat()
 }
 
-/// The extended attribute of a file that has a name beside its own: a hash of its own one.
+/// An extended attribute of a renamed file. Its value is a hash of the name that was offered.
 const RENAMED_FROM: &str = "user.tack.renamed-from";
 
 fn mark(name: &[u8]) -> [u8; 16] {

@@ -19,9 +19,9 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// A transfer is known by the peer's key, and the number that its sender drew for it.
 ///
-/// In clear text there is no key. Whoever reads the number on the path can then go on with the
-/// transfer in its sender's place, and nobody is asked again. They could as well write into the
-/// connection that was accepted. Nobody else guesses 128 random bits.
+/// A connection in clear text has no key. An attacker who reads the number on the path can then
+/// continue the transfer, and nobody is asked again. Such an attacker can also write into the
+/// accepted connection. Others would have to guess 128 random bits.
 type Key = (PeerKey, [u8; 16]);
 
 /// The transfers that are under way or may go on.

@@ -19,7 +19,7 @@ pub(super) const BETA: f64 = 717.0 / 1024.0;
 const RENO: (u64, u64) = (15, 8);
 /// Fewest segments acknowledged for each by which the window grows.
 const FEWEST: u64 = 2;
-/// Windows acknowledged for a segment where neither curve lies above the window.
+/// The window grows by a segment for each hundred windows acknowledged while both curves are lower.
 const SLOWEST: u64 = 100;
 
 /// Bytes acknowledged that count towards the next segment.
@@ -72,7 +72,7 @@ impl Towards {
 }
 
 impl Curve {
-    /// Height of the curve. What lies between it and the plateau is rounded down.
+    /// Height of the curve, bytes. Its distance to the plateau is rounded down to whole segments.
     fn target(&self) -> u64 {
         let segments = self.rise.abs() as u64;
         let bytes = segments.saturating_mul(self.mss);

@@ -240,7 +240,7 @@ fn linux_grows_by_whole_segments_and_later() {
     let linux = segments(CubicProfile::Linux);
     let bytes = segments(CubicProfile::Default);
     assert!(linux.iter().all(|cwnd| cwnd % MSS == 0), "{linux:?}");
-    // What lies below the plateau is rounded down, so that it may be ahead by a part of a segment.
+    // Linux rounds the distance to the plateau down: below it the window may be a part larger.
     for (linux, bytes) in linux.iter().zip(&bytes) {
         assert!(*linux < *bytes + MSS / 2, "{linux} {bytes}");
     }
