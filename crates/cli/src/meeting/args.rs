@@ -1,11 +1,12 @@
 //! What commands that meet a peer have in common on the command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::target::TargetArgs;
-use super::waiting::WaitArgs;
+use crate::exit::Failure;
 use crate::peers::PeerName;
 use crate::state::StateArgs;
 use crate::values::duration;
@@ -37,6 +38,65 @@ pub(crate) struct MeetingArgs {
     pub(crate) peer: PeerArgs,
     #[command(flatten)]
     pub(crate) waiting: WaitArgs,
+}
+
+/// How a waiting side lets peers in.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// How long the ticket is valid; 0s is forever [default: 24h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) ticket_lifetime: Option<Duration>,
+    /// Let in everybody who has the ticket, until it expires [default: the first installation that
+    /// uses it, for one transfer]
+    #[arg(long)]
+    pub(super) keep: bool,
+    /// Write the ticket to this file, with mode 0600, for scripts
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_ticket: Option<PathBuf>,
+    /// Show no code, and do not announce this program on the local network
+    #[arg(long)]
+    pub(super) no_code: bool,
+}
+
+impl WaitArgs {
+    /// For a side that shows neither a ticket nor a code.
+    pub(crate) fn without_code() -> Self {
+        Self {
+            ticket_lifetime: Some(Duration::ZERO),
+            keep: false,
+            write_ticket: None,
+            no_code: true,
+        }
+    }
+
+    /// Refuses options of a side that waits, these and `others`, each with whether it was given,
+    /// since the other side is `named`.
+    ///
+    /// # Errors
+    /// The first one that was given.
+    pub(crate) fn check_unused(
+        &self,
+        others: &[(&'static str, bool)],
+        named: &str,
+    ) -> Result<(), Failure> {
+        let own = [
+            ("--ticket-lifetime", self.ticket_lifetime.is_some()),
+            ("--keep", self.keep),
+            ("--write-ticket", self.write_ticket.is_some()),
+            ("--no-code", self.no_code),
+        ];
+        match own.iter().chain(others).find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Failure::usage(format!(
+                "{option} is for a side that waits for the other one, but {named}; leave out one of them"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// True when an option makes sense for an invitation alone.
+    pub(crate) fn wants_ticket(&self) -> bool {
+        self.keep || self.write_ticket.is_some()
+    }
 }
 
 impl PeerArgs {

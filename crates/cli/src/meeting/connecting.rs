@@ -387,7 +387,9 @@ impl ConnectOptions<'_> {
         let begun = Connecting::begin(channel, self.intent, credential, own, rotations)
             .map_err(|failed| AttemptError::Final(Failure::plain(failed)))?;
         match exchange::connect(&mut stream, begun).await.map_err(lost)? {
-            Answer::Authenticated(met) => Ok((PeerStream::Secure(Box::new(stream), met.peer), met)),
+            Answer::Authenticated(met) => {
+                Ok((PeerStream::Secure(Box::new(stream), met.peer.into()), met))
+            }
             Answer::Rotations(_) => Err(AttemptError::Final(Failure::plain(
                 "the other side sent an unexpected answer",
             ))),

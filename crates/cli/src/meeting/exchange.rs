@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Time limit of a message. A meeting has at most six messages.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time limit for a peer to read its refusal.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time limit for a peer to read its refusal: two round trips of a slow path.
+const FAREWELL: Duration = Duration::from_secs(6);
 
 /// The reason why a meeting failed.
 #[derive(Debug, thiserror::Error)]

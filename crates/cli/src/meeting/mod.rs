@@ -11,6 +11,7 @@ mod host;
 mod invitations;
 mod known;
 mod peer_stream;
+mod places;
 mod show;
 mod stranger;
 mod target;
@@ -18,13 +19,13 @@ mod used_codes;
 mod waiting;
 mod whereabouts;
 
-pub(crate) use args::{MeetingArgs, PeerArgs};
+pub(crate) use args::{MeetingArgs, PeerArgs, WaitArgs};
 pub(crate) use connecting::{ConnectOptions, reach};
 pub(crate) use dial::Dial;
 pub(crate) use host::AlsoServes;
 pub(crate) use peer_stream::{PeerReader, PeerStream, PeerWriter};
 pub(crate) use target::{Target, is_explicit};
-pub(crate) use waiting::{WaitArgs, WaitingConfig, WaitingSide};
+pub(crate) use waiting::{WaitingConfig, WaitingSide};
 
 /// The protocol inside TLS (RFC 7301): a meeting, then what its intent names.
 const ALPN: &[u8] = b"tack/1";

@@ -10,6 +10,7 @@ use tack::{CloseReason, Endpoint, OwnedReadHalf, OwnedWriteHalf, Stats, Stream};
 use tack_pairing::PublicKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::places::Place;
 use crate::net::TransportFigures;
 use crate::transfer::channel::{Channel, PeerKey, Writer, first_sent};
 
@@ -18,8 +19,31 @@ use crate::transfer::channel::{Channel, PeerKey, Writer, first_sent};
 pub(crate) enum PeerStream {
     /// Clear text: only with `--insecure`.
     Clear(Stream),
-    /// Encrypted, with the peer's long-term key, which is not that of TLS after a code.
-    Secure(Box<SecureStream>, PublicKey),
+    /// Encrypted.
+    Secure(Box<SecureStream>, Proven),
+}
+
+/// Who is at the other end of an encrypted connection.
+#[derive(Debug)]
+pub(crate) struct Proven {
+    /// The peer's long-term key, which is not that of TLS after a code.
+    pub(crate) key: PublicKey,
+    /// The place of the connection among those of the peer, where they are counted.
+    _place: Option<Place>,
+}
+
+impl Proven {
+    /// A peer whose connections are counted.
+    pub(super) fn in_place(key: PublicKey, place: Place) -> Self {
+        let _place = Some(place);
+        Self { key, _place }
+    }
+}
+
+impl From<PublicKey> for Proven {
+    fn from(key: PublicKey) -> Self {
+        Self { key, _place: None }
+    }
 }
 
 /// The reading half of a [`PeerStream`].
@@ -33,14 +57,14 @@ pub(crate) enum PeerReader {
 #[derive(Debug)]
 pub(crate) enum PeerWriter {
     Clear(OwnedWriteHalf),
-    Secure(SecureWriteHalf, PublicKey),
+    Secure(SecureWriteHalf, Proven),
 }
 
 impl PeerStream {
     /// Encrypted, with the key that the peer has proven in TLS.
     pub(crate) fn by_tls(stream: SecureStream) -> Self {
         let key = stream.peer_key();
-        Self::Secure(Box::new(stream), key)
+        Self::Secure(Box::new(stream), key.into())
     }
 
     /// The UDP address of the peer.
@@ -221,7 +245,7 @@ impl Writer for PeerWriter {
     fn peer_key(&self) -> Option<PeerKey> {
         match self {
             Self::Clear(_) => None,
-            Self::Secure(_, key) => Some(*key.as_bytes()),
+            Self::Secure(_, peer) => Some(*peer.key.as_bytes()),
         }
     }
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use clap::Args;
 use tack::secure::{
     Admission, HandshakeLimits, Identity, SecureListenOptions, SecureListener, SecureStream,
 };
@@ -22,11 +21,13 @@ use tack_pairing::{Code, Ticket, code, short};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::args::WaitArgs;
 use super::exchange::{self, MeetingError};
 use super::host::{AlsoServes, WaitingHost};
 use super::invitations::{Invitations, TicketUse};
 use super::known::{Keep, update_known_peers};
-use super::peer_stream::PeerStream;
+use super::peer_stream::{PeerStream, Proven};
+use super::places::Places;
 use super::show;
 use super::stranger::Stranger;
 use super::whereabouts::Whereabouts;
@@ -38,7 +39,6 @@ use crate::identity::OwnIdentity;
 use crate::keyboard;
 use crate::peers::PeerName;
 use crate::state::StateDir;
-use crate::values::duration;
 use crate::volume::Volume;
 
 /// Meetings under way at a time. For a further one the oldest is given up: an honest one takes a
@@ -55,51 +55,6 @@ const MAX_COMPLAINTS: u32 = 50;
 
 /// How long a ticket is valid, if nothing else is said.
 const TICKET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-
-/// How a waiting side lets peers in.
-#[derive(Debug, Args)]
-pub(crate) struct WaitArgs {
-    /// How long the ticket is valid; 0s is forever [default: 24h]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    ticket_lifetime: Option<Duration>,
-    /// Let in everybody who has the ticket, until it expires [default: the first installation that
-    /// uses it, for one transfer]
-    #[arg(long)]
-    keep: bool,
-    /// Write the ticket to this file, with mode 0600, for scripts
-    #[arg(long, value_name = "FILE")]
-    write_ticket: Option<PathBuf>,
-    /// Show no code, and do not announce this program on the local network
-    #[arg(long)]
-    no_code: bool,
-}
-
-impl WaitArgs {
-    /// For a side that shows neither a ticket nor a code.
-    pub(crate) fn without_code() -> Self {
-        Self {
-            ticket_lifetime: Some(Duration::ZERO),
-            keep: false,
-            write_ticket: None,
-            no_code: true,
-        }
-    }
-
-    /// The options that were given, by name and whether they were.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 4] {
-        [
-            ("--ticket-lifetime", self.ticket_lifetime.is_some()),
-            ("--keep", self.keep),
-            ("--write-ticket", self.write_ticket.is_some()),
-            ("--no-code", self.no_code),
-        ]
-    }
-
-    /// True when an option makes sense for an invitation alone.
-    pub(crate) fn wants_ticket(&self) -> bool {
-        self.keep || self.write_ticket.is_some()
-    }
-}
 
 /// Options of a waiting side.
 #[derive(Debug)]
@@ -126,6 +81,8 @@ pub(crate) struct WaitingConfig<'a> {
     pub(crate) config: Config,
     /// Room for connections besides those of strangers.
     pub(crate) max_connections: usize,
+    /// Most of them that one peer may have.
+    pub(crate) max_of_peer: usize,
     pub(crate) carrier: &'a CarrierArgs,
 }
 
@@ -161,6 +118,7 @@ struct Shared {
     remember: Option<PeerName>,
     volume: Volume,
     whereabouts: Whereabouts,
+    places: Arc<Places>,
     /// A code may have been burnt.
     look: Notify,
     complaints: AtomicU32,
@@ -246,6 +204,7 @@ impl WaitingSide {
             remember: config.remember,
             volume: config.volume,
             whereabouts,
+            places: Places::new(config.max_of_peer),
             look: Notify::new(),
             complaints: AtomicU32::new(0),
         });
@@ -519,6 +478,10 @@ async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option
             return None;
         }
     };
+    let Some(place) = shared.places.take(&met.peer) else {
+        shared.complain(peer, "it has too many connections already");
+        return None;
+    };
     shared.whereabouts.met();
     if matches!(met.how, ProofMethod::Code) {
         shared.whereabouts.withdraw_code();
@@ -543,7 +506,8 @@ async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option
         },
         "let a peer in"
     );
-    let link = PeerStream::Secure(Box::new(stranger.let_in()), met.peer);
+    let proven = Proven::in_place(met.peer, place);
+    let link = PeerStream::Secure(Box::new(stranger.let_in()), proven);
     Some(AdmittedPeer { link, met })
 }
 

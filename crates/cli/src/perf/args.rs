@@ -236,6 +236,8 @@ impl PerfArgs {
                 "no target; expected an address, a ticket, a code or a name (laptop:), or --server to serve tests",
             )
         })?;
+        let named = format!("the server is given as {}", target.shown());
+        self.meeting.waiting.check_unused(&[], &named)?;
         self.with_port(target).map(Some)
     }
 
@@ -459,5 +461,11 @@ mod tests {
         let refused = parse("perf -c ::1 -u").request().unwrap_err().to_string();
         assert!(refused.contains("encrypt") && !refused.contains("--insecure"));
         assert!(parse("perf -c host:1 -p 2").target().is_err());
+        let refused = parse("perf -c host --keep").target().unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("--keep is for a side that waits")
+        );
     }
 }

@@ -83,7 +83,7 @@ impl DataSecurity {
             Self::Clear => Ok(PeerStream::Clear(connect.await?)),
             Self::Keys { own, peer } => {
                 let connect = connect.expecting(*peer, ALPN).identity(own.clone());
-                Ok(PeerStream::Secure(Box::new(connect.await?), *peer))
+                Ok(PeerStream::Secure(Box::new(connect.await?), (*peer).into()))
             }
         }
     }
@@ -408,6 +408,8 @@ impl ControlListener {
             tcp_port: MET_PERF_PORT,
             config,
             max_connections,
+            // Clients beside it get an answer.
+            max_of_peer: max_connections - backlog / 2,
             carrier: &args.carrier,
         };
         let waiting_side = WaitingSide::open(state, own.clone(), waiting_config).await?;

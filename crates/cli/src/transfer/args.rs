@@ -192,11 +192,8 @@ impl SendArgs {
         let target = self.meeting.peer.target.target(text)?;
         if let Some(target) = &target {
             let listens = ("--listen", self.listen.is_some());
-            let given = self.meeting.waiting.given().into_iter().chain([listens]);
-            check_waiting(
-                given,
-                &format!("the receiver is given as {}", target.shown()),
-            )?;
+            let named = format!("the receiver is given as {}", target.shown());
+            self.meeting.waiting.check_unused(&[listens], &named)?;
         }
         let wrong = |why: &str| Failure::usage(format!("{why}: tack send PATH... [PEER]"));
         if paths.is_empty() {
@@ -211,20 +208,6 @@ impl SendArgs {
             ));
         }
         Ok((paths.iter().map(PathBuf::from).collect(), target))
-    }
-}
-
-/// Refuses options of a side that waits, each with whether it was given, since the other side is
-/// `named`.
-fn check_waiting(
-    given: impl IntoIterator<Item = (&'static str, bool)>,
-    named: &str,
-) -> Result<(), Failure> {
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Failure::usage(format!(
-            "{option} is for a side that waits for the other one, but {named}; leave out one of them"
-        ))),
-        None => Ok(()),
     }
 }
 
@@ -373,8 +356,8 @@ impl RecvArgs {
                 ("--max-transfers", self.max_transfers.is_some()),
                 ("--max-waiting", self.max_waiting.is_some()),
             ];
-            let given = self.meeting.waiting.given().into_iter().chain(own);
-            check_waiting(given, &format!("the sender is given as {}", target.shown()))?;
+            let named = format!("the sender is given as {}", target.shown());
+            self.meeting.waiting.check_unused(&own, &named)?;
         }
         Ok(target)
     }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -11,6 +12,29 @@ use rustix::io::Errno;
 /// compress or have yet to allocate: an estimate.
 pub(crate) fn allocated(metadata: &std::fs::Metadata) -> u64 {
     metadata.blocks().saturating_mul(512).min(metadata.len())
+}
+
+/// Bytes of the file at `path` outside its holes: what is sent of it. One that cannot be read counts
+/// by its blocks.
+pub(crate) fn data_len(path: &Path, metadata: &std::fs::Metadata) -> u64 {
+    let (allocated, size) = (allocated(metadata), metadata.len());
+    if allocated == size {
+        return size;
+    }
+    let counted = || {
+        let file = File::open(path)?;
+        let (mut at, mut data) = (0, 0_u64);
+        while at < size {
+            let (hole, run) = next_extent(&file, at, size - at)?;
+            if hole + run == 0 {
+                break;
+            }
+            at += hole + run;
+            data += run;
+        }
+        io::Result::Ok(data)
+    };
+    counted().unwrap_or(allocated)
 }
 
 /// How many bytes of `file` from `at` on are a hole, and how many behind that are data; the file is
@@ -58,5 +82,19 @@ mod tests {
         }
         assert_eq!(at, size);
         assert!(data >= 5000);
+    }
+
+    #[test]
+    fn what_is_sent_of_a_sparse_file_is_counted() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(64 << 20).unwrap();
+        file.seek(SeekFrom::Start(32 << 20)).unwrap();
+        file.write_all(&[7; 5000]).unwrap();
+        // Some file systems allocate its block later.
+        let metadata = file.as_file().metadata().unwrap();
+        let counted = data_len(file.path(), &metadata);
+        assert!((5000..=1 << 20).contains(&counted), "{counted}");
+        let whole = data_len(Path::new("/nowhere"), &metadata);
+        assert_eq!(whole, allocated(&metadata));
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Listen<'a> {
     /// What a person types on the other side.
     pub(crate) command: &'static str,
     pub(crate) max_connections: usize,
+    /// Most of them that one peer may have.
+    pub(crate) max_of_peer: usize,
     pub(crate) backlog: usize,
 }
 
@@ -75,6 +77,7 @@ impl TransferListener {
             tcp_port: TRANSFER_PORT,
             config,
             max_connections: listen.max_connections,
+            max_of_peer: listen.max_of_peer,
             carrier: &listen.transport.carrier,
         };
         let waiting_side = WaitingSide::open(state, own, waiting_config).await?;

@@ -269,7 +269,7 @@ impl TunnelPeer {
         let stream = tokio::time::timeout(limit, connect.into_future())
             .await
             .map_err(|_| SecureError::TimedOut(limit))??;
-        Ok(PeerStream::Secure(Box::new(stream), route.key))
+        Ok(PeerStream::Secure(Box::new(stream), route.key.into()))
     }
 }
 

@@ -266,6 +266,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
             tcp_port: SERVE_PORT,
             config: config.clone(),
             max_connections,
+            max_of_peer: max_connections - BEFORE_A_PLACE / 2,
             carrier: &args.transport.carrier,
         },
     )

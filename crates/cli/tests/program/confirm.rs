@@ -60,6 +60,32 @@ fn a_user_of_the_receiver_can_decline() {
     }
 }
 
+#[test]
+fn what_was_accepted_cannot_grow_at_will() {
+    let source = tempfile::tempdir().unwrap();
+    let folder = source.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a"), [1; 1000]).unwrap();
+    for (more, code) in [(MIB / 2, 0), (3 * MIB, 1)] {
+        let mut receiver = Asking::start(Protection::Clear);
+        let mut command = receiver.protection.command("send");
+        let sending = Running::start(command.arg(&folder).arg(&receiver.address));
+        receiver
+            .running
+            .until_said("sends 1 file, 1000 B; take it?");
+        fs::write(folder.join("b"), vec![2; more as usize]).unwrap();
+        receiver.type_line("y");
+        let sent = sending.wait();
+        assert_eq!(sent.code, Some(code), "{sent:?}");
+        let is_too_much = sent
+            .stderr
+            .contains("more than the 1000 bytes that it announced");
+        assert_eq!(is_too_much, code != 0, "{sent:?}");
+        receiver.end();
+        fs::remove_file(folder.join("b")).unwrap();
+    }
+}
+
 /// The first transfer is interrupted once, and the second one is another transfer.
 fn asked_once_for_each(protection: Protection) {
     let (_source, path, content) = source(8 * MIB);

@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -64,7 +65,9 @@ pub(crate) fn finish(command: &mut Command) -> Ended {
 pub(crate) struct Running {
     pub(crate) child: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    stderr: Option<std::thread::JoinHandle<String>>,
+    /// What it wrote to standard error so far.
+    errors: Arc<Mutex<Vec<u8>>>,
+    stderr: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Running {
@@ -74,17 +77,39 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut errors = child.stderr.take().unwrap();
+        let mut pipe = child.stderr.take().unwrap();
+        let errors = Arc::<Mutex<Vec<u8>>>::default();
+        let so_far = Arc::clone(&errors);
         let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = errors.read_to_string(&mut text);
-            text
+            let mut bytes = [0; 4096];
+            while let Ok(len @ 1..) = pipe.read(&mut bytes) {
+                so_far.lock().unwrap().extend_from_slice(&bytes[..len]);
+            }
         });
         let stdout = child.stdout.take().map(BufReader::new);
         Self {
             child,
             stdout,
+            errors,
             stderr: Some(stderr),
+        }
+    }
+
+    /// What it wrote to standard error so far.
+    fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.errors.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until standard error has these words.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a bound on a real process takes a real clock"
+    )]
+    pub(crate) fn until_said(&self, words: &str) {
+        let began = Instant::now();
+        while !self.errors().contains(words) {
+            assert!(began.elapsed() < PATIENCE, "{words}: {}", self.errors());
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -160,7 +185,8 @@ impl Running {
             reader.read_to_string(&mut stdout).unwrap();
         }
         let code = self.status().code();
-        let stderr = self.stderr.take().unwrap().join().unwrap();
+        self.stderr.take().unwrap().join().unwrap();
+        let stderr = self.errors();
         Ended {
             code,
             stdout,

@@ -34,6 +34,7 @@ fn shared(usage: TicketUse) -> (tempfile::TempDir, Arc<Shared>) {
         remember: None,
         volume: Volume::Normal,
         whereabouts: Whereabouts::new(key, ([127, 0, 0, 1], 7777).into(), Some(Vec::new())),
+        places: Places::new(1),
         look: Notify::new(),
         complaints: AtomicU32::new(0),
     };

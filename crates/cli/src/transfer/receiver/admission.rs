@@ -49,11 +49,14 @@ impl Admission {
         if !self.ask || hello.dry_run || transfer.is_accepted(hello) {
             return Ok(());
         }
-        match keyboard::ask(&question(session.peer, hello), || session.is_abandoned()) {
+        // Another connection of the transfer may be the one that is asked about.
+        let is_over = || session.is_abandoned() || transfer.is_accepted(hello);
+        match keyboard::ask(&question(session.peer, hello), is_over) {
             Ok(Some(answer)) if is_yes(&answer) => {
                 transfer.accept(hello);
                 Ok(())
             }
+            Ok(None) if transfer.is_accepted(hello) => Ok(()),
             Ok(None) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             Ok(Some(_)) | Err(_) => declined("the receiver's user declined it"),
         }
@@ -86,15 +89,35 @@ impl Admission {
         Ok(())
     }
 
-    /// Declines a transfer whose received bytes, those of all its connections, exceed the limit.
+    /// Declines a transfer whose received bytes, those of all its connections, exceed the limit, or
+    /// what was announced where the user decided by that.
     ///
     /// # Errors
     /// Why it ends here.
-    pub(crate) fn check(&self, arrived: u64) -> Result<(), String> {
+    pub(crate) fn check(&self, arrived: u64, hello: &Hello) -> Result<(), String> {
         match self.max_bytes {
             Some(most) if arrived > most => Err(self.too_much()),
+            _ if self.ask && arrived > allowance(hello.bytes, 1 << 20) => Err(format!(
+                "it has more than the {} bytes that it announced and the receiver's user accepted",
+                hello.bytes
+            )),
             _ => Ok(()),
         }
+    }
+
+    /// Declines a transfer that offers more files than were announced, where the user decided by
+    /// that.
+    ///
+    /// # Errors
+    /// Why it ends here.
+    pub(super) fn check_files(&self, offered: u64, hello: &Hello) -> Result<(), String> {
+        if self.ask && offered > allowance(hello.files, 16) {
+            return Err(format!(
+                "it has more than the {} files that it announced and the receiver's user accepted",
+                hello.files
+            ));
+        }
+        Ok(())
     }
 
     fn too_much(&self) -> String {
@@ -138,6 +161,11 @@ fn holds(root: &Dir, bytes: u64) -> bool {
         }
     }
     found >= bytes
+}
+
+/// Most that may come where `announced` was: a folder may grow while it is sent.
+fn allowance(announced: u64, slack: u64) -> u64 {
+    announced.saturating_add((announced / 8).max(slack))
 }
 
 fn question(peer: SocketAddr, hello: &Hello) -> String {

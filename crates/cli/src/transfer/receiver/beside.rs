@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{Stat, XattrFlags};
 use rustix::io::Errno;
 
 /// How many names beside a taken one are tried.
@@ -41,14 +41,19 @@ pub(super) fn note_renamed_from(file: impl AsFd, name: &[u8]) {
 }
 
 /// Whether the file got a name beside `name`. A file of somebody else may have such a name as well,
-/// and the same size and time. Where it cannot be known, it is taken for true.
+/// and the same size and time. On a file system that keeps no notes it is taken for true.
 pub(super) fn was_renamed_from(file: impl AsFd, name: &[u8]) -> bool {
     let mut found = [0; 17];
     match rustix::fs::fgetxattr(file, RENAMED_FROM, &mut found) {
         Ok(len) => found[..len] == mark(name),
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::ACCESS | Errno::PERM) => true,
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => true,
         Err(_) => false,
     }
+}
+
+/// Whether a file that must not be read may have got its name from us: it is ours.
+pub(super) fn may_be_ours(found: &Stat) -> bool {
+    found.st_uid == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]

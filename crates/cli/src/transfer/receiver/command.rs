@@ -11,7 +11,7 @@ use super::admission::Admission;
 use super::committer::Committer;
 use super::fetch::fetch;
 use super::holder::Sessions;
-use super::outcome::{ConnectionOutcome, Returns, WIND_UP, one, tell, turn_away};
+use super::outcome::{ConnectionOutcome, Returns, WIND_UP, serve_one, tell, turn_away};
 use super::progress::LiveProgress;
 use super::queue::Queue;
 use super::remembered::Transfers;
@@ -83,6 +83,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         intent: Intent::Send,
         command: "tack send PATH",
         max_connections: limit + waiting + MAX_FAILED_HANDSHAKES,
+        // Others get an answer even when one peer has taken all places.
+        max_of_peer: limit + waiting + MAX_FAILED_HANDSHAKES / 2,
         backlog: MAX_FAILED_HANDSHAKES,
     };
     let listener = Arc::new(TransferListener::open(listen).await?);
@@ -123,7 +125,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         return Ok(Ok(ConnectionOutcome::Nothing));
                     };
                     let mut showing = service.live.begin();
-                    let ended = one(reader, writer, &service, stopped, &mut showing).await;
+                    let ended = serve_one(reader, writer, &service, stopped, &mut showing).await;
                     drop(showing);
                     if ended.served.is_complete() {
                         complete(&listener, met.as_deref(), once);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tack_pairing::meeting::Intent;
 use tokio::sync::watch;
 
-use super::outcome::{ConnectionOutcome, Returns, one, tell};
+use super::outcome::{ConnectionOutcome, Returns, serve_one, tell};
 use super::progress::TransferProgress;
 use super::serve::Service;
 use crate::exit::{Exit, Failure};
@@ -75,7 +75,7 @@ pub(super) async fn fetch(
         match (dialed, &lost) {
             (Ok(link), _) => {
                 let (reader, writer) = PeerStream::into_split(link);
-                let receiving = one(reader, writer, service, stopped.clone(), &mut showing);
+                let receiving = serve_one(reader, writer, service, stopped.clone(), &mut showing);
                 let mut receiving = std::pin::pin!(receiving);
                 let (ended, signal) = tokio::select! {
                     ended = &mut receiving => (ended, None),

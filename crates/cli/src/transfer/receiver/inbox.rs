@@ -11,7 +11,7 @@ use super::admission::Admission;
 use super::committer::Committer;
 use super::existing::Existing;
 use super::holder::Sessions;
-use super::outcome::{Returns, one, tell, turn_away};
+use super::outcome::{Returns, serve_one, tell, turn_away};
 use super::progress::LiveProgress;
 use super::queue::Queue;
 use super::remembered::Transfers;
@@ -97,7 +97,7 @@ impl Inbox {
             return turn_away((reader, writer), Refusal::Busy, words).await;
         };
         let mut showing = self.service.live.begin();
-        let ended = one(reading(reader), writer, &self.service, stop, &mut showing).await;
+        let ended = serve_one(reading(reader), writer, &self.service, stop, &mut showing).await;
         drop(showing);
         let telling = move || tell(false, Volume::Normal, ended, Returns::Sender);
         if let Ok(Err(failure)) = tokio::task::spawn_blocking(telling).await {

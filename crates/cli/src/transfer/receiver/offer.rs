@@ -10,7 +10,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::beside::{MOST_BESIDE, beside, was_renamed_from};
+use super::beside::{MOST_BESIDE, beside, may_be_ours, was_renamed_from};
 use super::cursor::Cursor;
 use super::existing::Existing;
 use super::part;
@@ -182,7 +182,7 @@ impl Cursor<'_> {
             if hash.is_some() {
                 to_read.push(name);
             } else if is_same_time(entry.modified, modified_of(&found))
-                && self.was_renamed(&name, entry.name)
+                && self.was_renamed(&name, &found, entry.name)
             {
                 return Ok(Some(name));
             }
@@ -197,12 +197,11 @@ impl Cursor<'_> {
     }
 
     /// Whether the file called `name` was to be called `own`.
-    fn was_renamed(&self, name: &[u8], own: &[u8]) -> bool {
+    fn was_renamed(&self, name: &[u8], found: &Stat, own: &[u8]) -> bool {
         match open_here(&self.dir, name) {
             Ok(Some(file)) => was_renamed_from(&file, own),
             Ok(None) => false,
-            // It is there, and must not be read.
-            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied && may_be_ours(found),
         }
     }
 

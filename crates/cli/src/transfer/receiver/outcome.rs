@@ -30,7 +30,8 @@ pub(super) struct Ended {
     figures: Option<TransportFigures>,
 }
 
-pub(super) async fn one<R, W>(
+/// Serves one connection, up to its end.
+pub(super) async fn serve_one<R, W>(
     reader: R,
     mut writer: W,
     service: &Arc<Service>,
@@ -47,6 +48,7 @@ where
         // The answers are acknowledged, or the sender is gone; both end this.
         let _ = tokio::time::timeout(WIND_UP, writer.finished()).await;
     }
+    tokio::spawn(part(writer));
     Ended {
         served,
         peer,
@@ -230,4 +232,16 @@ pub(super) async fn turn_away<R, W: Writer>(
         writer.finished().await
     };
     let _ = tokio::time::timeout(WIND_UP, telling).await;
+    part(writer).await;
+}
+
+/// Lets the peer close the connection, and ends it if it does not: the place of a connection that
+/// is left to itself would be free before the connection is gone.
+async fn part(writer: impl Writer) {
+    if tokio::time::timeout(WIND_UP, writer.closed())
+        .await
+        .is_err()
+    {
+        writer.abort();
+    }
 }

@@ -72,6 +72,7 @@ pub(crate) fn receive(
                     offered: BTreeMap::new(),
                     extras: None,
                     next: 0,
+                    files: 0,
                     refused_depth: 0,
                     carried: 0,
                 }
@@ -144,6 +145,8 @@ struct Receiver<'a> {
     extras: Option<Extras>,
     /// Index of the next entry.
     next: u64,
+    /// Files that were offered.
+    files: u64,
     /// How many directories deep we are below (and including) one that was refused.
     refused_depth: usize,
     /// Bytes of files that came over this connection.

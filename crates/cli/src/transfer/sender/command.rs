@@ -85,6 +85,7 @@ async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDi
             intent: Intent::Receive,
             command: "tack recv",
             max_connections: MAX_FAILED_HANDSHAKES,
+            max_of_peer: MAX_FAILED_HANDSHAKES / 2,
             backlog: MAX_FAILED_HANDSHAKES,
         })
         .await?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use walkdir::WalkDir;
 
 use super::exclude::Exclude;
-use crate::transfer::holes::allocated;
+use crate::transfer::holes::data_len;
 
 /// What to do about symbolic links below the paths named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +62,8 @@ pub(crate) fn total(sources: &[Source], options: &Options) -> Option<(u64, u64)>
             });
         for entry in walk.flatten().filter(|entry| entry.file_type().is_file()) {
             files += 1;
-            let metadata = entry.metadata().ok();
-            bytes = bytes.saturating_add(metadata.as_ref().map_or(0, allocated));
+            let len = (entry.metadata()).map_or(0, |metadata| data_len(entry.path(), &metadata));
+            bytes = bytes.saturating_add(len);
         }
     }
     Some((files, bytes))

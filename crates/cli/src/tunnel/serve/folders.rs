@@ -78,10 +78,10 @@ impl Folders {
 
     /// Serves a peer that wants to send or to receive.
     pub(super) async fn serve(&self, service: &Service, stream: PeerStream, intent: Intent) {
-        let PeerStream::Secure(_, key) = &stream else {
+        let PeerStream::Secure(_, peer) = &stream else {
             return;
         };
-        let guest = service.guest(*key);
+        let guest = service.guest(peer.key);
         // Whoever was invited has a way to targets, and no folder.
         let known = guest.filter(|guest| guest.name.is_some());
         let Some(guest) = known else {

@@ -336,11 +336,11 @@ async fn refuse(mut peer: PeerStream, refusal: Refusal) {
 
 /// Serves one connection of a peer that was let in.
 pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
-    let PeerStream::Secure(_, key) = &peer else {
+    let PeerStream::Secure(_, proven) = &peer else {
         return;
     };
     // Met, but perhaps not among those that are allowed.
-    let guest = match service.judge(*key) {
+    let guest = match service.judge(proven.key) {
         Ok(guest) => guest,
         Err(refusal) => return refuse(peer, refusal).await,
     };

@@ -19,12 +19,14 @@ impl Receiver<'_> {
             .ok_or(Violation::Unexpected(Kind::Content))?;
         let path = wanted.path.clone();
         self.session.set_current(&path, wanted.size);
-        self.transfer.begin_file(wanted.part.is_some());
+        self.transfer
+            .begin_file(&path, wanted.size, wanted.part.is_some());
         // Its answer, and those to its queries.
         self.session.wait_for_room();
         match Content::begin(index, wanted, self.store) {
             Ok(content) => Ok(Current::File(Box::new(content))),
             Err(refused) => {
+                self.transfer.end_file();
                 self.session.reject(index, &path, refused);
                 Ok(Current::Refused)
             }
@@ -60,6 +62,7 @@ impl Receiver<'_> {
                 return Ok(Current::Nothing);
             }
             Request::Abort(message) => {
+                self.transfer.end_file();
                 let why = format!("the sender gave up: {message}");
                 self.session.report().failure(&content.wanted.path, &why);
                 return Ok(Current::Nothing);
@@ -67,8 +70,10 @@ impl Receiver<'_> {
             other => return Err(Violation::Unexpected(other.kind()).into()),
         };
         self.session.pass(content.position() - before);
+        self.transfer.reach(content.position());
         match refused {
             Some(refused) => {
+                self.transfer.end_file();
                 self.session
                     .reject(content.index, &content.wanted.path, refused);
                 Ok(Current::Refused)
@@ -87,9 +92,9 @@ impl Receiver<'_> {
         }
         self.carried = self.carried.saturating_add(head.len as u64);
         self.session.report().carried = self.carried;
-        let arrived = self.transfer.arrive(head.len as u64);
+        let arrived = self.transfer.arrived();
         self.admission
-            .check(arrived)
+            .check(arrived.saturating_add(head.len as u64), &self.hello)
             .map_err(ReceiveError::Declined)?;
         let mut left = head.len;
         while left > 0 {
@@ -98,13 +103,18 @@ impl Receiver<'_> {
             };
             let amount = piece.bytes().len();
             self.session.pass(amount as u64);
+            self.transfer.arrive(amount as u64);
             let failed = match &mut current {
                 Current::File(content) => content.data(piece).err(),
                 _ => None,
             };
             self.input.consume(amount);
             left -= amount;
+            if let Current::File(content) = &current {
+                self.transfer.reach(content.position());
+            }
             if let (Some(refused), Current::File(content)) = (failed, &current) {
+                self.transfer.end_file();
                 self.session
                     .reject(content.index, &content.wanted.path, refused);
                 current = Current::Refused;

@@ -45,6 +45,14 @@ impl Receiver<'_> {
         index
     }
 
+    /// One more file is offered.
+    fn count_file(&mut self) -> Result<(), ReceiveError> {
+        self.files += 1;
+        self.admission
+            .check_files(self.files, &self.hello)
+            .map_err(ReceiveError::Declined)
+    }
+
     fn enter(&mut self, entry: &Entry<'_>) -> Result<(), ReceiveError> {
         let index = self.index();
         self.see(entry);
@@ -85,6 +93,7 @@ impl Receiver<'_> {
         hash: Option<&Hash>,
         has_names: bool,
     ) -> Result<(), ReceiveError> {
+        self.count_file()?;
         let index = self.index();
         self.see(entry);
         let answer = if self.refused_depth > 0 {
@@ -104,6 +113,7 @@ impl Receiver<'_> {
 
     /// Handles a hard link to an earlier file.
     fn same(&mut self, first: u64, entry: &Entry<'_>) -> Result<(), ReceiveError> {
+        self.count_file()?;
         let index = self.index();
         self.see(entry);
         let answer = if self.refused_depth > 0 {
