@@ -14,8 +14,8 @@ pub(crate) fn allocated(metadata: &std::fs::Metadata) -> u64 {
     metadata.blocks().saturating_mul(512).min(metadata.len())
 }
 
-/// Bytes of the file at `path` outside its holes: what is sent of it. One that cannot be read counts
-/// by its blocks.
+/// Bytes of the file at `path` outside its holes: what is sent of it. A file that cannot be read
+/// counts by its blocks.
 pub(crate) fn data_len(path: &Path, metadata: &std::fs::Metadata) -> u64 {
     let (allocated, size) = (allocated(metadata), metadata.len());
     if allocated == size {
