@@ -19,6 +19,7 @@ mod exec;
 mod exec_secure;
 mod faults;
 mod fetching;
+mod full_disk;
 mod gateway;
 mod guesses;
 mod hostile;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cap_std::fs::Dir;
 
-use super::offer::{LocalCopy, Wanted, open_here};
+use super::offer::{LocalCopy, Wanted, find_room, open_here};
 use super::part;
 use super::refused::Refused;
 use super::staged::{Staged, permitted, set_modified};
@@ -244,6 +244,10 @@ impl Content {
     fn staged(&mut self) -> Result<&mut Staged, Refused> {
         let storage = |error: io::Error| Refused::storage(&error);
         if self.staged.is_none() {
+            if self.old.is_some() {
+                // Both versions are on the disk until the new one is complete.
+                find_room(&self.dir, self.wanted.data)?;
+            }
             let name = self.wanted.part.as_deref().unwrap_or_default();
             let mut staged = part::open(&self.dir, name)
                 .map_err(storage)?

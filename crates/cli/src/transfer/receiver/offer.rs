@@ -29,6 +29,8 @@ pub(crate) struct Wanted {
     pub(crate) modified: Modified,
     /// Bytes of the file, where the sender knows.
     pub(crate) size: Option<u64>,
+    /// Bytes of it outside holes: the room that it takes.
+    pub(crate) data: u64,
     /// The policy for an existing entry of that name.
     pub(crate) existing: Existing,
     /// Bytes of the file that the receiver may have.
@@ -77,6 +79,7 @@ impl Cursor<'_> {
             mode: entry.mode,
             modified: entry.modified,
             size: entry.size,
+            data: entry.data,
             existing: self.existing,
             listed: 0,
             here: LocalCopy::Nothing,
@@ -87,6 +90,8 @@ impl Cursor<'_> {
             return Ok(Answer::Want(Box::new(wanted)));
         }
         wanted.reservation = Some(self.reserve(entry.name)?);
+        // What of it is on the disk, where it stays.
+        let mut room = 0;
         let found =
             match rustix::fs::statat(self.dir.as_fd(), entry.name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => Some(found),
@@ -111,9 +116,10 @@ impl Cursor<'_> {
         }
         if let Some(size) = entry.size.filter(|size| *size > part::SMALL) {
             let name = part::name(self.holder.owner(), &wanted.path);
-            let len = part::len(&self.dir, &name);
-            if len > 0 {
-                (wanted.here, wanted.listed) = (LocalCopy::Part, len);
+            let held = part::held(&self.dir, &name);
+            if held.len > 0 {
+                (wanted.here, wanted.listed) = (LocalCopy::Part, held.len);
+                room = held.room;
             }
             wanted.listed = wanted.listed.min(size);
             wanted.part = Some(name);
@@ -121,7 +127,13 @@ impl Cursor<'_> {
         if wanted.part.is_none() || wanted.listed < GROUP {
             (wanted.here, wanted.listed) = (LocalCopy::Nothing, 0);
         }
-        self.check_room(entry, wanted.listed)?;
+        // Where only its time may differ, nothing may have to be written: that is looked at once
+        // something differs.
+        let may_stay = wanted.here == LocalCopy::Old
+            && found
+                .as_ref()
+                .is_some_and(|found| is_same_size(entry, found));
+        self.check_room(entry, if may_stay { entry.data } else { room })?;
         Ok(Answer::Want(Box::new(wanted)))
     }
 
@@ -227,18 +239,25 @@ impl Cursor<'_> {
         if size.saturating_sub(entry.data) > MAX_HOLES {
             return Err(Refused::holes());
         }
-        if let (Some(_), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let needed = entry.data.saturating_sub(here);
-            if needed > free {
-                let message = format!(
-                    "the receiver's disk has room for {free} bytes, the file needs {needed}"
-                );
-                return Err(Refused::new(Refusal::NoSpace, message));
-            }
+        match entry.size {
+            Some(_) => find_room(&self.dir, entry.data.saturating_sub(here)),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Whether the disk of `dir` has room for so many bytes, as far as it tells.
+pub(super) fn find_room(dir: &Dir, needed: u64) -> Result<(), Refused> {
+    let Ok(disk) = rustix::fs::fstatvfs(dir.as_fd()) else {
+        return Ok(());
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if needed > free {
+        let message =
+            format!("the receiver's disk has room for {free} bytes, the file needs {needed}");
+        return Err(Refused::new(Refusal::NoSpace, message));
+    }
+    Ok(())
 }
 
 fn is_same_size(entry: &Entry<'_>, found: &Stat) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! A part lies in the directory of its file, under a name that follows from the peer's key and the
 //! file's path: a file name may have 255 bytes already, and only the peer that began a part learns
-//! what is in it.
+//! what is in it. Other users of this machine can find that name out, too: in a directory that they
+//! may write to, a file of theirs is no part, whatever it is called.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,8 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, MetadataExt};
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::{Uid, geteuid};
 
 use super::staged::Staged;
 use crate::transfer::channel::PeerKey;
@@ -42,41 +44,80 @@ pub(crate) fn is_ours(name: &[u8]) -> bool {
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
 
-/// Bytes in the part of this name; 0 where there is none that is worth anything.
-pub(crate) fn len(dir: &Dir, name: &str) -> u64 {
+/// What a part holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Held {
+    /// Its length, bytes.
+    pub(crate) len: u64,
+    /// The room on the disk that it takes, bytes: without its holes.
+    pub(crate) room: u64,
+}
+
+/// What the part of this name holds; nothing where there is none that is worth anything.
+pub(crate) fn held(dir: &Dir, name: &str) -> Held {
     match rustix::fs::statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) if is_fit(found.st_mode, found.st_nlink) => u64::try_from(found.st_size)
-            .ok()
-            .filter(|size| *size >= GROUP)
-            .unwrap_or(0),
-        _ => 0,
+        Ok(found) if is_fit(&found, geteuid()) => {
+            let len = u64::try_from(found.st_size).unwrap_or(0);
+            let blocks = u64::try_from(found.st_blocks).unwrap_or(0);
+            let room = blocks.saturating_mul(512);
+            if len >= GROUP {
+                Held { len, room }
+            } else {
+                Held::default()
+            }
+        }
+        _ => Held::default(),
     }
 }
 
-/// A regular file with no second name, through which something else would be changed.
-fn is_fit(mode: u32, links: impl Into<u64>) -> bool {
-    FileType::from_raw_mode(mode) == FileType::RegularFile && links.into() == 1
+/// A regular file of this user that others may not write to, and with no second name, through which
+/// something else would be changed. Its group may: it has its final mode before its name.
+fn is_fit(found: &Stat, user: Uid) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+        && found.st_nlink == 1
+        && found.st_uid == user.as_raw()
+        && !Mode::from_raw_mode(found.st_mode).contains(Mode::WOTH)
+}
+
+/// Removes what has the name of a part and is none.
+fn clear(dir: &Dir, name: &str) -> io::Result<()> {
+    match rustix::fs::unlinkat(dir.as_fd(), name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(io::Error::other(format!(
+            "{name}, the name of its part, is taken by something else, which cannot be removed: {}",
+            io::Error::from(error)
+        ))),
+    }
 }
 
 /// Opens the part of this name, or begins it. `None` when another receiver is writing it.
 pub(crate) fn open(dir: &Arc<Dir>, name: &str) -> io::Result<Option<Staged>> {
-    let flags =
-        OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let new = flags | OFlags::CREATE | OFlags::EXCL;
     for _ in 0..3 {
-        let file = match rustix::fs::openat(dir.as_fd(), name, flags, Mode::RUSR | Mode::WUSR) {
+        let file = match rustix::fs::openat(dir.as_fd(), name, new, Mode::RUSR | Mode::WUSR) {
+            // Its owner is not looked at: some file systems give all files to one user.
             Ok(fd) => std::fs::File::from(fd),
-            // A link, a directory, somebody else's: not a part.
-            Err(Errno::LOOP) => {
-                rustix::fs::unlinkat(dir.as_fd(), name, AtFlags::empty())?;
-                continue;
+            Err(Errno::EXIST) => {
+                let opened = rustix::fs::openat(dir.as_fd(), name, flags, Mode::empty());
+                let file = match opened {
+                    Ok(fd) => std::fs::File::from(fd),
+                    Err(Errno::NOENT) => continue,
+                    // A link, a directory, or somebody else's.
+                    Err(Errno::LOOP | Errno::ISDIR | Errno::ACCESS | Errno::PERM) => {
+                        clear(dir, name)?;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                if !is_fit(&rustix::fs::fstat(&file)?, geteuid()) {
+                    clear(dir, name)?;
+                    continue;
+                }
+                file
             }
             Err(error) => return Err(error.into()),
         };
-        let found = rustix::fs::fstat(&file)?;
-        if !is_fit(found.st_mode, found.st_nlink) {
-            rustix::fs::unlinkat(dir.as_fd(), name, AtFlags::empty())?;
-            continue;
-        }
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // A file system without locks.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK) => {}
@@ -143,7 +184,7 @@ mod tests {
         part.write(&mut &vec![1; GROUP as usize][..]).unwrap();
         assert!(open(&dir, ".tack-x.part").unwrap().is_none(), "in use");
         drop(part);
-        assert_eq!(len(&dir, ".tack-x.part"), GROUP);
+        assert_eq!(held(&dir, ".tack-x.part").len, GROUP);
         let mut part = open(&dir, ".tack-x.part").unwrap().unwrap();
         assert_eq!(part.old(), GROUP);
         part.discard();
@@ -163,13 +204,69 @@ mod tests {
             |from: &Path, to: &Path| symlink(from, to).unwrap(),
         ] {
             plant(&precious, &path);
-            assert_eq!(len(&dir, name), 0, "its content is not told");
+            assert_eq!(held(&dir, name), Held::default(), "its content is not told");
             let mut part = open(&dir, name).unwrap().unwrap();
             assert_eq!(part.old(), 0);
             part.write(&mut &[1; 100][..]).unwrap();
             drop(part);
             assert!(std::fs::read(&precious).unwrap() == content);
         }
+    }
+
+    #[test]
+    fn what_others_can_write_to_is_no_part() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt, chown};
+        let (scratch, dir) = scratch();
+        let path = scratch.path().join(".tack-x.part");
+        let is_root = geteuid().is_root();
+        if !is_root {
+            tack_skip::skipped("only root gives a file to another user");
+        }
+        for (mode, owner) in [(0o602, None), (0o600, Some(4711))] {
+            if owner.is_some() && !is_root {
+                continue;
+            }
+            std::fs::write(&path, vec![7; 2 * GROUP as usize]).unwrap();
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, permissions).unwrap();
+            if owner.is_some() {
+                chown(&path, owner, None).unwrap();
+            }
+            let theirs = std::fs::File::open(&path).unwrap();
+            assert_eq!(held(&dir, ".tack-x.part"), Held::default());
+            let mut part = open(&dir, ".tack-x.part").unwrap().unwrap();
+            assert_eq!(part.old(), 0);
+            part.write(&mut &vec![1; GROUP as usize][..]).unwrap();
+            drop(part);
+            let ours = std::fs::metadata(&path).unwrap();
+            assert_eq!(ours.uid(), geteuid().as_raw());
+            assert_eq!(ours.len(), GROUP);
+            assert_eq!(theirs.metadata().unwrap().len(), 2 * GROUP, "as it was");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_named() {
+        let (scratch, dir) = scratch();
+        std::fs::create_dir(scratch.path().join(".tack-x.part")).unwrap();
+        let words = open(&dir, ".tack-x.part").unwrap_err().to_string();
+        assert!(
+            words.contains(".tack-x.part") && words.contains("cannot be removed"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn the_room_of_a_part_is_that_outside_its_holes() {
+        let (scratch, dir) = scratch();
+        let file = std::fs::File::create(scratch.path().join(".tack-x.part")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![1; GROUP as usize], 0).unwrap();
+        file.set_len(64 * GROUP).unwrap();
+        file.sync_all().unwrap();
+        let held = held(&dir, ".tack-x.part");
+        assert_eq!(held.len, 64 * GROUP);
+        assert!(held.room >= GROUP && held.room < 8 * GROUP, "{held:?}");
     }
 
     #[test]

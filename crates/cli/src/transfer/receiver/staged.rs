@@ -40,6 +40,8 @@ pub(crate) struct Staged {
     old: u64,
     /// What is in it is worth keeping for the next attempt.
     keep: bool,
+    /// It is a part that was there before this attempt.
+    is_resumed: bool,
     /// Writes what is added to a resumed part, where that is possible and worth it.
     direct: Option<Box<Direct>>,
     /// Of a part: forces its old bytes to the disk, and the new ones that `direct` does not write.
@@ -86,6 +88,7 @@ impl Staged {
             length_unknown: false,
             old: 0,
             keep: false,
+            is_resumed: false,
             direct: None,
             flusher: None,
             is_stream: false,
@@ -111,6 +114,7 @@ impl Staged {
         staged.length_unknown = true;
         staged.old = old;
         staged.keep = true;
+        staged.is_resumed = old > 0;
         Ok(staged)
     }
 
@@ -119,8 +123,24 @@ impl Staged {
         self.old
     }
 
+    /// On a full disk a part that this attempt began is not kept: the disk would stay full.
+    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        if let Err(error) = &result
+            && matches!(error.kind(), StorageFull | QuotaExceeded)
+        {
+            self.keep &= self.is_resumed;
+        }
+        result
+    }
+
     /// Fills it with the first `len` bytes of `basis`.
     pub(crate) fn copy_from(&mut self, basis: &File, len: u64) -> io::Result<()> {
+        let copied = self.try_copy_from(basis, len);
+        self.noted(copied)
+    }
+
+    fn try_copy_from(&mut self, basis: &File, len: u64) -> io::Result<()> {
         let mut from = basis;
         from.seek(io::SeekFrom::Start(0))?;
         (&self.file).seek(io::SeekFrom::Start(0))?;
@@ -142,6 +162,11 @@ impl Staged {
 
     /// Writes the next bytes.
     pub(crate) fn write(&mut self, arrived: &mut impl Arrived) -> io::Result<()> {
+        let written = self.try_write(arrived);
+        self.noted(written)
+    }
+
+    fn try_write(&mut self, arrived: &mut impl Arrived) -> io::Result<()> {
         if self.is_stream {
             return (&self.file).write_all(arrived.bytes());
         }
@@ -170,7 +195,8 @@ impl Staged {
         let end = end.ok_or(Errno::FBIG)?;
         let old = self.old.min(end).saturating_sub(self.position);
         if old > 0 {
-            self.clear(old)?;
+            let cleared = self.clear(old);
+            self.noted(cleared)?;
         }
         self.position = end;
         self.length_unknown = true;
@@ -217,6 +243,18 @@ impl Staged {
         if self.is_stream {
             return Ok(None);
         }
+        let committed = self.try_commit(name, size, mode, modified, existing);
+        self.noted(committed)
+    }
+
+    fn try_commit(
+        &mut self,
+        name: &[u8],
+        size: u64,
+        mode: u32,
+        modified: Modified,
+        existing: Existing,
+    ) -> io::Result<Option<Vec<u8>>> {
         // Its thread and blocks are not needed while the file waits for the disk.
         if let Some(mut direct) = self.direct.take() {
             direct.finish()?;

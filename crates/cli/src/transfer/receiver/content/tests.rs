@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use super::*;
 use crate::transfer::groups::value;
@@ -23,7 +23,9 @@ fn bytes(len: u64) -> Vec<u8> {
 fn content(here: u64) -> (tempfile::TempDir, Content) {
     let scratch = tempfile::tempdir().unwrap();
     let part = part::name(&[0; 32], "file".as_ref());
-    std::fs::write(scratch.path().join(part), bytes(here)).unwrap();
+    let part = scratch.path().join(part);
+    std::fs::write(&part, bytes(here)).unwrap();
+    std::fs::set_permissions(part, std::fs::Permissions::from_mode(0o600)).unwrap();
     let content = begun(scratch.path(), LocalCopy::Part, here);
     (scratch, content)
 }
@@ -37,6 +39,7 @@ fn begun(dir: &Path, here: LocalCopy, listed: u64) -> Content {
         mode: 0o644,
         modified: Modified::default(),
         size: Some(SIZE),
+        data: SIZE,
         existing: Existing::Refuse,
         listed,
         here,

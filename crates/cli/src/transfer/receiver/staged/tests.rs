@@ -1,5 +1,6 @@
 //! What becomes of a file on its way.
 
+use super::super::part;
 use super::*;
 use cap_std::ambient_authority;
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +25,30 @@ fn a_dropped_file_leaves_nothing() {
         staged.write(&mut &b"half"[..]).unwrap();
     }
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_full_disk_leaves_only_parts_that_were_there_before() {
+    let (scratch, dir) = scratch();
+    let open = || part::open(&dir, ".tack-x.part").unwrap().unwrap();
+    let count = || std::fs::read_dir(scratch.path()).unwrap().count();
+    let group = vec![1; GROUP as usize];
+    let is_full = || io::Result::<()>::Err(io::ErrorKind::StorageFull.into());
+    let mut begun = open();
+    begun.write(&mut &group[..]).unwrap();
+    assert!(begun.noted(is_full()).is_err());
+    drop(begun);
+    assert_eq!(count(), 0);
+    let mut begun = open();
+    begun.write(&mut &group[..]).unwrap();
+    let other = io::Result::<()>::Err(io::ErrorKind::Other.into());
+    assert!(begun.noted(other).is_err());
+    drop(begun);
+    assert_eq!(count(), 1);
+    let mut resumed = open();
+    assert!(resumed.noted(is_full()).is_err());
+    drop(resumed);
+    assert_eq!(count(), 1);
 }
 
 #[test]
