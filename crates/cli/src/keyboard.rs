@@ -59,18 +59,10 @@ impl Lines {
     fn next(&mut self, input: impl AsFd) -> io::Result<Option<String>> {
         let has_end = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b'\n');
         if has_end(&self.0).is_none() {
-            let mut fds = [PollFd::new(&input, PollFlags::IN)];
-            let limit = Timespec::try_from(LOOK).map_err(io::Error::other)?;
-            match poll(&mut fds, Some(&limit)) {
-                Ok(0) | Err(Errno::INTR) => return Ok(None),
-                polled => polled?,
-            };
-            let mut bytes = [0; 4096];
-            match rustix::io::read(&input, &mut bytes) {
-                Ok(0) => return Ok(Some(self.take(self.0.len()))),
-                Ok(len) => self.0.extend_from_slice(&bytes[..len]),
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
-                Err(error) => return Err(error.into()),
+            match self.read(input, LOOK)? {
+                None => return Ok(None),
+                Some(0) => return Ok(Some(self.take(self.0.len()))),
+                Some(_) => {}
             }
         }
         let len = match has_end(&self.0) {
@@ -81,10 +73,41 @@ impl Lines {
         Ok(Some(self.take(len)))
     }
 
+    /// Takes what comes within `limit`; 0 bytes at the end of the input.
+    fn read(&mut self, input: impl AsFd, limit: Duration) -> io::Result<Option<usize>> {
+        let mut fds = [PollFd::new(&input, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&limit)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(None),
+            polled => polled?,
+        };
+        let mut bytes = [0; 4096];
+        match rustix::io::read(&input, &mut bytes) {
+            Ok(len) => {
+                self.0.extend_from_slice(&bytes[..len]);
+                Ok(Some(len))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// True when nothing is left, and nothing can come.
+    fn has_ended(&mut self, input: impl AsFd) -> bool {
+        self.0.is_empty() && matches!(self.read(input, Duration::ZERO), Ok(Some(0)) | Err(_))
+    }
+
     fn take(&mut self, len: usize) -> String {
         let line = self.0.drain(..len).collect::<Vec<_>>();
         String::from_utf8_lossy(&line).into_owned()
     }
+}
+
+/// True when nobody can type: standard input is closed or has ended.
+pub(crate) fn has_ended() -> bool {
+    let mut keyboard = keyboard();
+    let lines = keyboard.as_mut();
+    lines.is_some_and(|lines| lines.has_ended(io::stdin()))
 }
 
 /// Asks a question when nobody else reads lines: the next line answers it, and it is empty at the
@@ -159,6 +182,20 @@ pub(crate) async fn enter() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_the_input_is_known_before_a_question() {
+        let (input, mut typing) = io::pipe().unwrap();
+        let mut lines = Lines::default();
+        assert!(!lines.has_ended(&input), "somebody may type yet");
+        typing.write_all(b"y\n").unwrap();
+        drop(typing);
+        assert!(!lines.has_ended(&input) && !lines.has_ended(&input));
+        assert_eq!(lines.next(&input).unwrap().as_deref(), Some("y\n"));
+        assert!(lines.has_ended(&input));
+        let nothing = std::fs::File::open("/dev/null").unwrap();
+        assert!(lines.has_ended(&nothing), "what a closed input becomes");
+    }
 
     #[test]
     fn lines_are_taken_one_by_one_however_they_come() {

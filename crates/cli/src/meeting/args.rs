@@ -79,23 +79,46 @@ impl WaitArgs {
         others: &[(&'static str, bool)],
         named: &str,
     ) -> Result<(), Failure> {
-        let own = [
-            ("--ticket-lifetime", self.ticket_lifetime.is_some()),
-            ("--keep", self.keep),
-            ("--write-ticket", self.write_ticket.is_some()),
-            ("--no-code", self.no_code),
-        ];
-        match own.iter().chain(others).find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(Failure::usage(format!(
+        match self.given(others) {
+            Some(option) => Err(Failure::usage(format!(
                 "{option} is for a side that waits for the other one, but {named}; leave out one of them"
             ))),
             None => Ok(()),
         }
     }
 
+    /// The first option that was given, of these and `others`.
+    fn given(&self, others: &[(&'static str, bool)]) -> Option<&'static str> {
+        let own = [
+            ("--ticket-lifetime", self.ticket_lifetime.is_some()),
+            ("--keep", self.keep),
+            ("--write-ticket", self.write_ticket.is_some()),
+            ("--no-code", self.no_code),
+        ];
+        let mut all = own.iter().chain(others);
+        all.find(|(_, is_given)| *is_given)
+            .map(|(option, _)| *option)
+    }
+
     /// True when an option makes sense for an invitation alone.
     pub(crate) fn wants_ticket(&self) -> bool {
         self.keep || self.write_ticket.is_some()
+    }
+}
+
+impl MeetingArgs {
+    /// Refuses options about tickets, codes and keys for clear text (`--insecure`).
+    ///
+    /// # Errors
+    /// The first one that was given.
+    pub(crate) fn check_clear(&self) -> Result<(), Failure> {
+        let remember = ("--remember", self.peer.remember.is_some());
+        match self.waiting.given(&[remember]) {
+            Some(option) => Err(Failure::usage(format!(
+                "{option} is for encrypted connections, but --insecure is clear text, which has no tickets and no keys; leave out one of them"
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

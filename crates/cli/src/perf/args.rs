@@ -227,6 +227,9 @@ pub(crate) struct PerfArgs {
 impl PerfArgs {
     /// The server to test with; `None` serves.
     pub(crate) fn target(&self) -> Result<Option<Target>, Failure> {
+        if self.insecure {
+            self.meeting.check_clear()?;
+        }
         if self.server {
             return Ok(None);
         }
@@ -461,6 +464,13 @@ mod tests {
         let refused = parse("perf -c ::1 -u").request().unwrap_err().to_string();
         assert!(refused.contains("encrypt") && !refused.contains("--insecure"));
         assert!(parse("perf -c host:1 -p 2").target().is_err());
+        for line in [
+            "perf --server --insecure --keep",
+            "perf -c host --insecure --remember laptop",
+        ] {
+            let refused = parse(line).target().unwrap_err().to_string();
+            assert!(refused.contains("--insecure is clear text"), "{refused}");
+        }
         let refused = parse("perf -c host --keep").target().unwrap_err();
         assert!(
             refused

@@ -190,6 +190,9 @@ impl SendArgs {
             _ => (None, &self.targets[..]),
         };
         let target = self.meeting.peer.target.target(text)?;
+        if self.reach.reach() == Reach::Anywhere {
+            self.meeting.check_clear()?;
+        }
         if let Some(target) = &target {
             let listens = ("--listen", self.listen.is_some());
             let named = format!("the receiver is given as {}", target.shown());
@@ -239,9 +242,9 @@ pub(crate) struct RecvArgs {
     /// of all addresses, IPv6 and IPv4, and with --insecure of 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<Address>,
-    /// Directory for received files; created if it does not exist
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) dir: PathBuf,
+    /// Directory for received files; created if it does not exist [default: .]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// End after one transfer, with its exit code
     #[arg(long)]
     once: bool,
@@ -303,6 +306,11 @@ impl RecvArgs {
         Volume::from_flags(self.quiet, self.verbose)
     }
 
+    /// Where files are stored.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.as_deref().unwrap_or(Path::new("."))
+    }
+
     /// Most transfers at a time, and most senders that wait.
     pub(crate) fn places(&self) -> (usize, usize) {
         let transfers = self.max_transfers.unwrap_or(16);
@@ -349,7 +357,11 @@ impl RecvArgs {
             ([peer], false) | ([_, peer], true) => Some(peer.as_str()),
             _ => return wrong("expected one peer"),
         };
+        self.check_stored()?;
         let target = self.meeting.peer.target.target(peer)?;
+        if self.reach.reach() == Reach::Anywhere {
+            self.meeting.check_clear()?;
+        }
         if let Some(target) = &target {
             let own = [
                 ("--listen", self.listen.is_some()),
@@ -364,6 +376,23 @@ impl RecvArgs {
 }
 
 impl RecvArgs {
+    /// Refuses options about files that are stored where standard output takes the only one.
+    fn check_stored(&self) -> Result<(), Failure> {
+        let stored = [
+            ("--dir", self.dir.is_some()),
+            ("--overwrite", self.overwrite),
+            ("--update", self.update),
+            ("--skip", self.skip),
+            ("--rename", self.rename),
+        ];
+        match stored.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if self.to_stdout() => Err(Failure::usage(format!(
+                "{option} is for files that are stored, but - writes the file to standard output; leave out one of them"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// What to do about names that are taken.
     pub(crate) fn existing(&self) -> Existing {
         match (self.overwrite, self.update, self.skip, self.rename) {
@@ -403,6 +432,65 @@ mod tests {
             assert_eq!(timeout, Duration::from_secs(15));
             let config = transport.transfer_config(timeout);
             assert_eq!(config.user_timeout, Some(timeout));
+        }
+    }
+
+    #[test]
+    fn options_that_would_have_no_effect_are_refused() {
+        #[derive(clap::Parser)]
+        enum Program {
+            Send(SendArgs),
+            Recv(RecvArgs),
+        }
+        let words = |line: &str| {
+            let arguments = ["tack"].into_iter().chain(line.split(' '));
+            let result = match Program::try_parse_from(arguments).unwrap() {
+                Program::Send(args) => args.targets().map(drop),
+                Program::Recv(args) => args.target().map(drop),
+            };
+            result.err().map(|failure| failure.to_string())
+        };
+        let clear = "--insecure is clear text";
+        let stored = "- writes the file to standard output";
+        for (line, option, why) in [
+            ("recv --insecure --write-ticket f", "--write-ticket", clear),
+            (
+                "recv --insecure --ticket-lifetime 1h",
+                "--ticket-lifetime",
+                clear,
+            ),
+            ("recv --insecure --remember laptop", "--remember", clear),
+            ("recv --insecure --keep", "--keep", clear),
+            ("recv --insecure --no-code", "--no-code", clear),
+            (
+                "recv --insecure --remember laptop host",
+                "--remember",
+                clear,
+            ),
+            (
+                "send --insecure --remember laptop a host",
+                "--remember",
+                clear,
+            ),
+            ("recv - --dir inbox", "--dir", stored),
+            ("recv - --overwrite", "--overwrite", stored),
+            ("recv - --update --delete", "--update", stored),
+            ("recv - --skip", "--skip", stored),
+            ("recv - --rename laptop:", "--rename", stored),
+        ] {
+            let said = words(line).unwrap_or_default();
+            assert!(
+                said.contains(option) && said.contains(why),
+                "{line}: {said}"
+            );
+        }
+        for line in [
+            "recv --keep --no-code --remember laptop",
+            "recv --insecure --dir inbox --overwrite",
+            "recv - --insecure",
+            "send --insecure --wait 6s a host",
+        ] {
+            assert_eq!(words(line), None, "{line}");
         }
     }
 

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tack_pairing::PublicKey;
 use tack_pairing::meeting::{Authenticated, Intent};
@@ -12,7 +13,7 @@ use tack_pairing::meeting::{Authenticated, Intent};
 use super::args::TransportArgs;
 use super::listener::TransferListener;
 use crate::address::{Address, Family, Reach, ReachArgs};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::identity::OwnIdentity;
 use crate::meeting::{self, ConnectOptions, MeetingArgs, PeerStream, Target};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
@@ -27,10 +28,22 @@ pub(crate) struct PeerDialer<'a> {
 }
 
 enum ConnectMethod<'a> {
-    Clear(Box<(Address, net::Dial, tack::Config)>),
+    Clear(Box<ClearParams>),
     Meet(Box<MeetingParams<'a>>),
     /// The other side connects.
     Wait(Box<WaitingPeers>),
+}
+
+/// How a connection in clear text is made.
+struct ClearParams {
+    address: Address,
+    dial: net::Dial,
+    config: tack::Config,
+    /// How long the other side is waited for (`--wait`).
+    wait: Duration,
+    volume: Volume,
+    /// A connection was made: after a loss there are pauses between attempts instead.
+    was_reached: AtomicBool,
 }
 
 struct WaitingPeers {
@@ -43,6 +56,9 @@ type Arrival = (PeerStream, Option<Box<Authenticated>>);
 
 /// Connections of other peers that are kept for later; the oldest go.
 const MAX_ARRIVED: usize = 16;
+
+/// Pause between attempts while the other side does not listen yet.
+const PAUSE: Duration = Duration::from_millis(500);
 
 struct MeetingParams<'a> {
     target: Target,
@@ -93,7 +109,14 @@ impl<'a> PeerDialer<'a> {
                 connect_timeout: dialing.connect_timeout,
                 carrier: dialing.transport.carrier.clone(),
             };
-            ConnectMethod::Clear(Box::new((address, dial, config)))
+            ConnectMethod::Clear(Box::new(ClearParams {
+                address,
+                dial,
+                config,
+                wait: dialing.meeting.peer.wait(false),
+                volume: dialing.volume,
+                was_reached: AtomicBool::new(false),
+            }))
         } else {
             let state = dialing.meeting.peer.state.open()?;
             let (own, _) = OwnIdentity::load_or_make(&state)?;
@@ -137,8 +160,7 @@ impl<'a> PeerDialer<'a> {
     pub(crate) async fn dial(&self) -> Result<PeerStream, Failure> {
         let (link, met) = match &self.way {
             ConnectMethod::Clear(clear) => {
-                let (address, dial, config) = &**clear;
-                let stream = net::connect(address, dial, config).await?;
+                let stream = clear.dial().await?;
                 (PeerStream::Clear(stream), None)
             }
             ConnectMethod::Wait(waiting) => match waiting.next(self.peer()) {
@@ -221,6 +243,33 @@ impl WaitingPeers {
             latest
         });
         latest.or_else(|| arrived.pop_front())
+    }
+}
+
+impl ClearParams {
+    /// Connects, once the other side is there.
+    async fn dial(&self) -> Result<tack::Stream, Failure> {
+        let began = Instant::now();
+        let mut is_waiting = false;
+        loop {
+            let failure = match net::connect(&self.address, &self.dial, &self.config).await {
+                Ok(stream) => {
+                    self.was_reached.store(true, Ordering::Relaxed);
+                    return Ok(stream);
+                }
+                Err(failure) => failure,
+            };
+            let left = self.wait.saturating_sub(began.elapsed());
+            let may_come = failure.exit == Exit::Network && !left.is_zero();
+            if !may_come || self.was_reached.load(Ordering::Relaxed) {
+                return Err(failure);
+            }
+            if !std::mem::replace(&mut is_waiting, true) && self.volume != Volume::Quiet {
+                let seconds = left.as_secs();
+                eprintln!("tack: {failure}; waiting for it, {seconds} s");
+            }
+            tokio::time::sleep(PAUSE.min(left)).await;
+        }
     }
 }
 

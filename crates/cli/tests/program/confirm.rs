@@ -61,6 +61,25 @@ fn a_user_of_the_receiver_can_decline() {
 }
 
 #[test]
+fn a_receiver_whose_input_has_ended_says_that_nobody_was_asked() {
+    let (_source, path, _) = source(1000);
+    let mut receiver = Asking::start(Protection::Clear);
+    receiver.keyboard = None;
+    let mut command = receiver.protection.command("send");
+    let sent = finish(command.arg(path).arg(&receiver.address));
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    let words = "nobody can be asked at the receiver: its standard input has ended";
+    assert!(sent.stderr.contains(words), "{sent:?}");
+    assert!(!sent.stderr.contains("declined it"), "{sent:?}");
+    receiver.end();
+    // Known before anything is sent.
+    let mut command = Protection::Clear.waiting_receiver();
+    let refused = finish(command.args(["--confirm", "--listen", "127.0.0.1:0"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--confirm"), "{refused:?}");
+}
+
+#[test]
 fn what_was_accepted_cannot_grow_at_will() {
     let source = tempfile::tempdir().unwrap();
     let folder = source.path().join("folder");

@@ -123,8 +123,10 @@ impl Kind {
 /// A violation of the protocol by the peer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Violation {
-    #[error("{}", unknown(*.0))]
+    #[error("unknown frame kind 0x{0:02x}")]
     UnknownKind(u8),
+    #[error("the other side encrypts, and this side sends clear text")]
+    Encrypted,
     #[error("a frame of kind {kind:?} announces {len} bytes, expected at most {max}")]
     TooLong { kind: Kind, len: u32, max: usize },
     #[error("a frame of kind {0:?} has a malformed payload")]
@@ -143,14 +145,13 @@ pub(crate) enum Violation {
     Group(u64),
 }
 
-/// Describes a kind that the protocol does not have.
-fn unknown(kind: u8) -> String {
-    // A handshake or an alert of TLS (RFC 8446 §5.1). This file needs no library, so that it is
-    // fuzzed alone.
-    if matches!(kind, 0x15 | 0x16) {
-        "the other side encrypts, and this side sends clear text".to_owned()
-    } else {
-        format!("unknown frame kind 0x{kind:02x}")
+/// What a kind violates that the protocol does not have.
+fn unknown(kind: u8) -> Violation {
+    match kind {
+        // An alert or a handshake of TLS (RFC 8446 §5.1). This file needs no library, so that it is
+        // fuzzed alone.
+        0x15 | 0x16 => Violation::Encrypted,
+        _ => Violation::UnknownKind(kind),
     }
 }
 
@@ -163,7 +164,7 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn parse(bytes: [u8; HEAD]) -> Result<Self, Violation> {
-        let kind = Kind::from_byte(bytes[0]).ok_or(Violation::UnknownKind(bytes[0]))?;
+        let kind = Kind::from_byte(bytes[0]).ok_or_else(|| unknown(bytes[0]))?;
         let len = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
         let max = if kind == Kind::Data {
             MAX_DATA

@@ -58,7 +58,12 @@ impl Admission {
             }
             Ok(None) if transfer.is_accepted(hello) => Ok(()),
             Ok(None) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            Ok(Some(_)) | Err(_) => declined("the receiver's user declined it"),
+            // The end of the input.
+            Ok(Some(answer)) if answer.is_empty() => {
+                declined("nobody can be asked at the receiver: its standard input has ended")
+            }
+            Ok(Some(_)) => declined("the receiver's user declined it"),
+            Err(error) => declined(&format!("nobody can be asked at the receiver: {error}")),
         }
     }
 

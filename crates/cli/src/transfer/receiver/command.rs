@@ -18,6 +18,7 @@ use super::remembered::Transfers;
 use super::serve::{GREETING, Service};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
+use crate::keyboard;
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
@@ -46,6 +47,11 @@ struct Listening {
 pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let store = store(&args)?;
     let target = args.target()?;
+    if args.confirm && keyboard::has_ended() {
+        return Err(Failure::usage(
+            "--confirm asks on standard input, which is closed or has ended",
+        ));
+    }
     let service = Arc::new(Service {
         store,
         committer: Committer::new(),
@@ -204,10 +210,10 @@ fn store(args: &RecvArgs) -> Result<Store, Failure> {
         return Store::standard_output()
             .map_err(|error| Failure::failed("cannot write to standard output", error));
     }
-    Store::open(&args.dir, args.existing()).map_err(|error| {
+    Store::open(args.dir(), args.existing()).map_err(|error| {
         Failure::usage(format!(
             "{}: cannot store files in this directory: {error}",
-            args.dir.display()
+            args.dir().display()
         ))
     })
 }
@@ -248,7 +254,7 @@ fn complete(listener: &TransferListener, met: Option<&Authenticated>, once: bool
 }
 
 fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
-    let dir = args.dir.display().to_string();
+    let dir = args.dir().display().to_string();
     let address = addresses.first().cloned().unwrap_or_default();
     if args.json {
         let listening = Listening {

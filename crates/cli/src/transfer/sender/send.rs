@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Why a transfer as a whole failed; single files are in the report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    #[error("malformed answer, expected one of `tack recv`: {0}")]
+    #[error("{}", malformed(.0))]
     Violation(Violation),
     #[error(transparent)]
     BadAnswer(#[from] BadAnswer),
@@ -34,6 +34,14 @@ pub(crate) enum SendError {
     Fatal { reason: Refusal, message: String },
     #[error("the connection to the receiver was lost: {0}")]
     Stream(io::Error),
+}
+
+/// What is said of an answer that is none.
+fn malformed(violation: &Violation) -> String {
+    match violation {
+        Violation::Encrypted => violation.to_string(),
+        _ => format!("malformed answer, expected one of `tack recv`: {violation}"),
+    }
 }
 
 /// What helps after that.

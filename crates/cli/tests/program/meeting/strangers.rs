@@ -177,9 +177,10 @@ fn clear_text_and_encryption_recognise_each_other_and_never_mix() {
     let refused = bob.run(&["send", "--insecure", text(&file), &receiver.address]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
-        refused.stderr.contains("the other side encrypts"),
+        refused.stderr.contains(": the other side encrypts"),
         "{refused:?}"
     );
+    assert!(!refused.stderr.contains("malformed"), "{refused:?}");
     assert!(!refused.stderr.contains("--insecure"), "{refused:?}");
     assert!(alice.received("file").is_none());
     let said = receiver.kill();
