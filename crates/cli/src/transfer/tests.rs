@@ -305,7 +305,7 @@ async fn a_silent_peer_is_given_up() {
     let served = serve_hidden(reader, &mut writer, &service, stopped).await;
     assert_eq!(
         served.result.unwrap_err().to_string(),
-        "the connection to the sender was lost: it was closed before the end of the transfer"
+        "the connection to the sender was lost: the sender closed it before the end of the transfer"
     );
     // A receiver that says nothing.
     let (near, _far) = tokio::io::duplex(1 << 10);

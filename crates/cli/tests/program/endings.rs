@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::resume::{MIB, Protection, part, source};
 use crate::support::{Receiver, Running, finish, noise, tack};
 
 /// Waits until the receiver has something under way: bytes were sent and taken.
@@ -139,6 +141,58 @@ fn signals_end_both_sides_cleanly() {
             "something is left"
         );
     }
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a bound on a real process takes a real clock"
+)]
+fn nobody_waits_for_a_sender_that_was_stopped() {
+    for protection in [Protection::Clear, Protection::encrypted()] {
+        let (_source, path, _) = source(8 * MIB);
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = protection.waiting_receiver();
+        command.args(["--once", "--listen", "127.0.0.1:0", "--dir"]);
+        let mut receiver = Running::start(command.arg(dir.path()));
+        let address = receiver.line()["address"].as_str().unwrap().to_owned();
+        let mut command = protection.command("send");
+        let sender = Running::start(command.args(["--bwlimit", "20M"]).arg(path).arg(address));
+        while part(dir.path()) < MIB {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let stopped = Instant::now();
+        sender.signal(Signal::INT);
+        assert_eq!(sender.wait().code, Some(130));
+        assert_eq!(receiver.line()["event"], "transfer", "it may not return");
+        let received = receiver.wait();
+        assert_eq!(received.code, Some(1), "{received:?}");
+        assert!(
+            received.stderr.contains("the sender closed it"),
+            "{received:?}"
+        );
+        assert!(stopped.elapsed() < Duration::from_secs(30), "it waited");
+    }
+}
+
+#[test]
+fn a_receiver_in_clear_text_is_waited_for() {
+    let (_source, path, _) = source(1000);
+    let address = {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap().to_string()
+    };
+    let mut command = tack();
+    command.args(["send", "--insecure", "--wait", "60s"]);
+    let sender = Running::start(command.arg(&path).arg(&address));
+    sender.until_said("waiting for it, ");
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = tack();
+    command.args(["recv", "--insecure", "--once", "--listen", &address]);
+    let receiver = Running::start(command.arg("--dir").arg(dir.path()));
+    let sent = sender.wait();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(receiver.wait().code, Some(0));
 }
 
 #[test]

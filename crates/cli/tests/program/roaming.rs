@@ -69,13 +69,18 @@ impl World {
 
     /// Waits until half of the file has arrived, and gives a machine another address then.
     fn moves_on_the_way(&self, host: usize, from: &str, to: &[&str]) {
+        let line = format!("addr del {from} dev veth0");
+        self.changes_on_the_way(host, &[&[&line[..]], to].concat());
+    }
+
+    /// Waits until half of the file has arrived, and changes the network of a machine then.
+    fn changes_on_the_way(&self, host: usize, lines: &[&str]) {
         let inbox = self.scratch.path().join("inbox");
         while part(&inbox) < SIZE / 2 {
             assert!(!inbox.join("file").exists(), "it was over before");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let lines = [&format!("addr del {from} dev veth0")[..]];
-        for line in lines.iter().chain(to) {
+        for line in lines {
             self.network.host(host, line).unwrap();
         }
     }
@@ -128,6 +133,24 @@ fn a_receiver_that_changes_networks_goes_on_from_the_new_one() {
     world.moves_on_the_way(CONNECTS, "10.79.0.2/24", &to);
     world.check(&receiver.wait());
     assert!(sender.child.wait().unwrap().success());
+}
+
+/// There is always an address to send from, and the sender's system answers with resets that it
+/// knows of no connection from the new one.
+#[test]
+fn a_receiver_of_one_transfer_stays_when_its_address_changes() {
+    let Some(world) = World::new() else { return };
+    let (mut receiver, invitation) = Waiting::start(world.receiver(WAITS).arg("--once"));
+    let [_, by_ticket] = ways(&invitation);
+    let sender = Running::start(world.sender(CONNECTS).args(by_ticket));
+    // Of another length, lest it goes with the old one.
+    let lines = [
+        "addr add 10.79.0.9/25 dev veth0",
+        "addr del 10.79.0.1/24 dev veth0",
+    ];
+    world.changes_on_the_way(WAITS, &lines);
+    world.check(&sender.wait());
+    assert!(receiver.child.wait().unwrap().success());
 }
 
 /// The side that connects knows the old address only: the other one says on the network where it is

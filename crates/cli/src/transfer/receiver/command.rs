@@ -157,7 +157,9 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 match told {
                     Ok(ConnectionOutcome::Ended(exit)) if args.is_once() => break Ok(exit),
                     Ok(ConnectionOutcome::MayReturn(time)) if args.is_once() => {
-                        leaving = Some(tokio::time::Instant::now() + time.min(args.reconnect));
+                        let until = tokio::time::Instant::now() + time.min(args.reconnect);
+                        // A reset of an older connection takes nothing back.
+                        leaving = leaving.max(Some(until));
                     }
                     Ok(_) => {}
                     // Further transfers could not be reported, so none begins. Those under way are

@@ -19,7 +19,7 @@ use crate::transfer::pause::Pause;
 
 /// Time limit of a connection to a waiting side.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Where no program listens any more after a reset, or after a connection on which no transfer
+/// Where no program listens any more after the sender closed or reset a connection, or after a connection on which no transfer
 /// began, the sender has ended. This is time for one that is being started again.
 const STARTS_AGAIN: Duration = Duration::from_secs(5);
 
@@ -87,7 +87,7 @@ pub(super) async fn fetch(
                 if ended.served.report.carried > 0 {
                     (since, pause) = (Instant::now(), Pause::FIRST);
                 }
-                let may_have_ended = ended.served.was_reset() || ended.served.hello.is_none();
+                let may_have_ended = ended.served.may_have_ended() || ended.served.hello.is_none();
                 // A side that never began a transfer has none for us.
                 let is_transfer = ended.served.hello.is_some() || lost.is_some();
                 let left = match is_transfer {

@@ -9,6 +9,7 @@ use crate::transfer::protocol::Violation;
 pub(crate) enum ReceiveError {
     #[error(transparent)]
     Violation(#[from] Violation),
+    /// An `UnexpectedEof`: the sender closed the connection, as it does when it is stopped.
     #[error("the connection to the sender was lost: {0}")]
     Stream(io::Error),
     #[error("timed out waiting for the sender's greeting")]
@@ -27,9 +28,10 @@ impl From<io::Error> for ReceiveError {
     fn from(error: io::Error) -> Self {
         Self::Stream(match error.kind() {
             // What `read_exact` says of it is about our buffers.
-            io::ErrorKind::UnexpectedEof => {
-                io::Error::new(error.kind(), "it was closed before the end of the transfer")
-            }
+            io::ErrorKind::UnexpectedEof => io::Error::new(
+                error.kind(),
+                "the sender closed it before the end of the transfer",
+            ),
             _ => error,
         })
     }

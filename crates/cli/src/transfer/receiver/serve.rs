@@ -15,7 +15,7 @@ use super::receive::receive;
 use super::receive_error::ReceiveError;
 use super::session::Session;
 use super::store::Store;
-use crate::transfer::buffers::{HEARTBEAT, INCOMING, Incoming, Ring, feed};
+use crate::transfer::buffers::{HEARTBEAT, INCOMING, Incoming, Ring, feed, silent};
 use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
@@ -24,6 +24,9 @@ use crate::transfer::report::{Listing, Report};
 pub(super) const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for the last answers to reach the sender.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// Longest wait for a sender after a reset: it notices a new address of ours within half of its
+/// `--timeout`, and then needs seconds to find it. One that was killed does not return.
+const AFTER_RESET: Duration = Duration::from_secs(60);
 
 /// The parts that all transfers of a `tack recv` share.
 #[derive(Debug)]
@@ -71,22 +74,33 @@ impl Served {
         }
     }
 
-    /// True when a reset ended it: the sender has stopped, has started again, or does not know our
-    /// new address.
-    pub(crate) fn was_reset(&self) -> bool {
-        matches!(&self.result, Err(ReceiveError::Stream(error)) if error.kind() == io::ErrorKind::ConnectionReset)
+    fn stream_error(&self) -> Option<io::ErrorKind> {
+        match &self.result {
+            Err(ReceiveError::Stream(error)) => Some(error.kind()),
+            _ => None,
+        }
     }
 
-    /// How long the sender of a transfer that was cut off tries to return; `None` when it does not,
-    /// or was told to stay away.
+    /// True when a sender that waits for connections may have ended: it closed this one, or a reset
+    /// says that it has stopped, has started again, or does not know our new address.
+    pub(crate) fn may_have_ended(&self) -> bool {
+        use io::ErrorKind::{ConnectionReset, UnexpectedEof};
+        matches!(self.stream_error(), Some(ConnectionReset | UnexpectedEof))
+    }
+
+    /// How long to wait for the sender of a transfer that was cut off; `None` when it does not
+    /// return, or was told to stay away.
     pub(crate) fn returns(&self) -> Option<Duration> {
-        let is_lost = match &self.result {
-            // Paths that break say nothing; a reset is how a sender that was stopped ends.
-            Err(ReceiveError::Stream(error)) => error.kind() != io::ErrorKind::ConnectionReset,
-            _ => false,
-        };
         let seconds = self.hello.as_ref().map_or(0, |hello| hello.returns);
-        (is_lost && seconds > 0).then(|| Duration::from_secs(seconds.into()))
+        let time = Duration::from_secs(seconds.into());
+        let time = match self.stream_error()? {
+            // A sender that was stopped closes its stream.
+            io::ErrorKind::UnexpectedEof => Duration::ZERO,
+            // The system of a sender that does not know our new address answers so, too.
+            io::ErrorKind::ConnectionReset => time.min(AFTER_RESET),
+            _ => time,
+        };
+        (!time.is_zero()).then_some(time)
     }
 }
 
@@ -180,11 +194,14 @@ where
             let writing = write(&mut writer, &mut batch, &mut encoded);
             let written = tokio::select! {
                 written = tokio::time::timeout(service.silence, writing) => {
-                    // The thread may not have read as far as that: it waits for its user.
-                    if let Ok(Err(error)) = &written && error.kind() == io::ErrorKind::ConnectionReset {
-                        cut.get_or_insert(ReceiveError::Stream(error.kind().into()));
+                    let failed = written.unwrap_or_else(|_| Err(silent(service.silence))).err();
+                    let was_written = failed.is_none();
+                    // The thread may not have read as far as that: it waits for its user. Without
+                    // this, its input ends as if the sender had closed it.
+                    if let Some(error) = failed && feeding.is_some() {
+                        cut.get_or_insert(ReceiveError::Stream(error));
                     }
-                    matches!(written, Ok(Ok(())))
+                    was_written
                 }
                 () = holder.was_cut_off() => {
                     cut.get_or_insert(ReceiveError::Superseded);

@@ -143,7 +143,10 @@ pub(crate) async fn send_patiently<D: Dialer>(
                         return Outcome::Interrupted(Some(writer), exit);
                     }
                 };
-                settled(last.take());
+                if let Some((writer, _)) = settled(last.take()) {
+                    // Dropped, it would close its stream, as a sender does that does not return.
+                    writer.abort();
+                }
                 let taken = confirmations.take_taken();
                 let error = match sent {
                     Ok(()) => return Outcome::Ended(writer, Ok(())),

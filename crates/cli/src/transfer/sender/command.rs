@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tack_pairing::meeting::Intent;
+use tokio::io::AsyncWriteExt;
 
 use super::attempts::{Dialer, Outcome, RetryLimits, send_patiently};
 use super::confirmations::Confirmations;
@@ -32,6 +33,9 @@ use crate::volume::Volume;
 
 /// How long the last acknowledgements may take after everything was confirmed.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the end of our stream may take to reach the receiver of a transfer that ends early,
+/// behind what is under way.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Connections at a time while this side waits for one.
 const MAX_FAILED_HANDSHAKES: usize = 64;
@@ -235,12 +239,8 @@ impl Ended<'_> {
             Some(writer) if error.is_none() => {
                 let _ = tokio::time::timeout(FAREWELL, writer.closed()).await;
             }
-            Some(writer) => writer.abort(),
+            Some(writer) => part(writer).await,
             None => {}
-        }
-        if error.is_some() {
-            // Lets the reset leave.
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.summary(peer.clone(), error.as_deref(), figures)?;
         let report = &self.report;
@@ -318,6 +318,20 @@ impl Ended<'_> {
             summary::write(kind, Some(peer), error, seconds, figures, report, out)
         })
     }
+}
+
+/// Ends a transfer early. The receiver waits for the sender after a reset, which may come from
+/// anything on the path; a closed stream says that this side does not return.
+async fn part(mut writer: impl Writer) {
+    let parting = async {
+        writer.shutdown().await?;
+        writer.closed().await;
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(PARTING, parting).await;
+    writer.abort();
+    // Lets the reset leave.
+    tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
 fn options(args: &SendArgs) -> Result<Options, Failure> {
