@@ -34,11 +34,11 @@ pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String
     })
 }
 
-/// A blackout in the handshake, or in the first round trips, makes the plain policy wait for timers,
-/// or ends its startup, so that it fills no queue before the run ends, and repeats nothing. Without
-/// the blackout the difference must be gone, the plain policy must repeat about as much there as
-/// TACK does here, and TACK must be no slower here. What the blackout swallowed is apart: that must
-/// be no more with TACK.
+/// A blackout in the handshake, or in the first round trips, makes the plain policy wait for
+/// timers, or ends its startup, so that it fills no queue before the run ends, and repeats nothing.
+/// Without the blackout the difference must be gone, the plain policy must repeat about as much
+/// there as TACK does here, and TACK must be no slower here. What the blackout swallowed is apart:
+/// that must be no more with TACK.
 pub(crate) fn late_start(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let gain = gain(path, tack, plain);
     let early = early_blackouts(path);

@@ -13,10 +13,10 @@ const REORDERED: &str = "reorder_delay";
 
 /// Several things at once keep the plain sender's slow start from overflowing the queue: a receive
 /// window that follows late, acknowledgements that fill a narrow way back, reordered packets taken
-/// for lost, options that a middlebox removes. Taking away one of them leaves the others. Without all of them the difference must be
-/// gone, the plain policy must repeat about as much there as TACK does here, and TACK must be no
-/// slower here for what it repeats, or in a run of twice the time: a queue of seconds that has
-/// overflowed takes seconds to repair.
+/// for lost, options that a middlebox removes. Taking away one of them leaves the others. Without
+/// all of them the difference must be gone, the plain policy must repeat about as much there as
+/// TACK does here, and TACK must be no slower here for what it repeats, or in a run of twice the
+/// time: a queue of seconds that has overflowed takes seconds to repair.
 pub(crate) fn spared(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let mut speed = gain(path, tack, plain);
     let mut when = "here";

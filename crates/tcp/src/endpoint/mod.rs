@@ -410,9 +410,9 @@ impl Endpoint {
         Some(&mut entry.connection)
     }
 
-    /// What a connection traced that was not polled yet, the oldest first; from the first call on it
-    /// traces with this detail. Watching changes nothing: the connection is not polled again, as
-    /// after [`Self::get_mut`].
+    /// What a connection traced that was not polled yet, the oldest first; from the first call on
+    /// it traces with this detail. Watching changes nothing: the connection is not polled again,
+    /// as after [`Self::get_mut`].
     pub fn poll_trace(&mut self, id: ConnectionId, detail: TraceDetail) -> Option<TraceEvent> {
         let connection = &mut self.table.get_mut(id)?.connection;
         connection.enable_trace(detail);
