@@ -67,7 +67,8 @@ pub(crate) fn reason(
             .or_else(|| room_for_options(path, flag, tack, plain))
             .or_else(|| useless_options(path, flag, tack, plain))
             .or_else(|| spared(path, tack, plain))
-            .or_else(|| late_start(path, tack, plain)),
+            .or_else(|| late_start(path, tack, plain))
+            .or_else(|| rarer_than_the_neighbour(path, flag, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack, plain))
@@ -77,7 +78,7 @@ pub(crate) fn reason(
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, flag, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
-            .or_else(|| rarer_than_the_neighbour(path, tack, plain))
+            .or_else(|| rarer_than_the_neighbour(path, flag, tack, plain))
             .or_else(|| late_timers(path, tack))
             .or_else(|| marked_bursts(path, tack))
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
