@@ -306,9 +306,10 @@ fn a_window_that_does_not_follow_the_round_trip_saves_acknowledgements_for_losse
     assert!(scarce < plain, "{scarce}, {plain}");
 }
 
-/// Path 161076: marks end slow start. Its flight has dense reports still, but the window had room at
-/// once for what rare ones do not tell. It went into the queue that had marked, so that the window
-/// was reduced a second time a round trip later: 39 Mbit/s with CUBIC, now 76 (`delayed:2` 75).
+/// Path 161076: marks end slow start. Its flight has dense reports still, but the window had room
+/// at once for what rare ones do not tell. It went into the queue that had marked, so that the
+/// window was reduced a second time a round trip later: 39 Mbit/s with CUBIC, now 76 (`delayed:2`
+/// 75).
 #[test]
 fn marks_that_end_slow_start_reduce_the_window_once() {
     let [tack, plain] = ["tack", "delayed:2"].map(|ack| {

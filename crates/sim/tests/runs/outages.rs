@@ -198,10 +198,10 @@ fn a_sleep_of_the_way_back_is_not_a_queue_of_reports() {
     });
 }
 
-/// Path 203111: a blackout takes a flight of 2,500 segments. With nothing in flight recovery rebuilt
-/// it by a segment for each acknowledgement beyond what that delivered, which is as slow start does
-/// where each segment is acknowledged; reports of many took 3.1 s for it. Bytes count now: 155 Mbit/s
-/// on the path, 92 before, `delayed:2` 153.
+/// Path 203111: a blackout takes a flight of 2,500 segments. With nothing in flight recovery
+/// rebuilt it by a segment for each acknowledgement beyond what that delivered, which is as slow
+/// start does where each segment is acknowledged; reports of many took 3.1 s. Bytes count now: 155
+/// Mbit/s on the path, 92 before, `delayed:2` 153.
 #[test]
 fn a_flight_that_is_lost_is_rebuilt_as_fast_whatever_is_acknowledged() {
     CONTROLLERS.par_iter().for_each(|congestion| {
@@ -220,8 +220,8 @@ fn a_flight_that_is_lost_is_rebuilt_as_fast_whatever_is_acknowledged() {
 
 /// Path 226170: the way back sleeps, and the first three copies of a report come together, 0.28 s
 /// late. Each of them was a round trip for SRTT and its variation, so that the third timeout in a
-/// black hole came after 2.7 s. A report that repeats another is no sample now: 2.3 s on the mean of
-/// sixteen seeds, before 3.5. `delayed:2` takes 1.6 s.
+/// black hole came after 2.7 s. A report that repeats another is no sample now: 2.3 s on the mean
+/// of sixteen seeds, before 3.5. `delayed:2` takes 1.6 s.
 #[test]
 fn copies_of_a_report_that_wait_together_are_one_round_trip() {
     let seconds = |seed| {
