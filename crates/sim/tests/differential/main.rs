@@ -44,6 +44,7 @@ mod reasons;
 mod runs;
 mod spared;
 mod summary;
+mod timeouts;
 mod verdict;
 mod way_back;
 

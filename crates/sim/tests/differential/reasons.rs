@@ -19,6 +19,7 @@ use crate::packets::{room_for_options, unfound_mtu};
 use crate::paths::{Path, Work};
 use crate::runs;
 use crate::spared::spared;
+use crate::timeouts::sooner_after_timeouts;
 use crate::way_back::{
     SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, slower_pacing,
 };
@@ -77,13 +78,14 @@ pub(crate) fn reason(
             .or_else(|| undelivered(path, tack, plain)),
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, flag, tack, plain))
-            .or_else(|| denser_neighbour(path, tack, plain))
+            .or_else(|| denser_neighbour(path, plain))
             .or_else(|| rarer_than_the_neighbour(path, flag, tack, plain))
             .or_else(|| late_timers(path, tack))
             .or_else(|| marked_bursts(path, tack))
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| competition(path, tack))
             .or_else(|| shorter_segments(path, tack))
+            .or_else(|| sooner_after_timeouts(path, tack, plain))
             .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| unmeasured_handshake(path, tack))
             .or_else(|| behind_a_loss(path, tack, plain))
@@ -92,7 +94,7 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.
-        Flag::Hang => denser_neighbour(path, tack, plain),
+        Flag::Hang => denser_neighbour(path, plain),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
