@@ -7,9 +7,9 @@ use crate::paths::Path;
 use crate::runs;
 
 /// The shortest timeout with which a plain sender is out of patience with a lone segment as soon as
-/// TACK's, after 280 ms. TACK's tail loss probe allows for a report that is held back for 40 ms, and
-/// so does its timeout of 200 ms after that. The probe of the plain one allows for 200 ms, but waits
-/// no longer than its timeout (RFC 8985 §7.2): 140 ms for each of them.
+/// TACK's, after 280 ms. TACK's tail loss probe allows for a report that is held back for 40 ms,
+/// and so does its timeout of 200 ms after that. The probe of the plain one allows for 200 ms, but
+/// waits no longer than its timeout (RFC 8985 §7.2): 140 ms for each of them.
 const AS_IMPATIENT: &str = "min_rto=140ms";
 
 /// Hosts that sleep answer late. A plain sender with a lone segment in flight probes, and its timer

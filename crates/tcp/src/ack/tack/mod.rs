@@ -19,6 +19,7 @@ mod frontier;
 mod gaps;
 mod hearing;
 mod lists;
+mod offered;
 mod one_way;
 mod path;
 mod reader;

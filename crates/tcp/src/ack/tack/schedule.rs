@@ -12,6 +12,7 @@ use super::back_queue::{BackQueue, DENSE};
 use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
+use super::offered::Offered;
 use super::repeats::{Repeats, backed_off};
 use crate::ack::kind::{LossReporting, TackParams};
 use crate::ack::policy::{AckReason, Carried, DataArrival, SegmentOrder};
@@ -41,28 +42,6 @@ struct Growth {
     rate: Rate,
     /// When it was last larger by a good deal.
     at: Instant,
-}
-
-/// What the window offered last holds beyond L segments, and how fast the sender could use it.
-#[derive(Clone, Copy, Debug)]
-struct Offered {
-    bytes: u64,
-    rate: Rate,
-    /// RTTmin at that time.
-    rtt_min: Nanos,
-}
-
-impl Offered {
-    /// The longest period with which it does not make the sender stand still, `most` at most.
-    #[inline]
-    fn period(&self, most: Nanos) -> Nanos {
-        // A window that is large enough, as most are, costs no division.
-        if self.rate.takes(self.bytes, most + self.rtt_min) {
-            return most;
-        }
-        let lasts = self.rate.nanos_for(self.bytes);
-        lasts.saturating_sub(self.rtt_min).min(most)
-    }
 }
 
 /// A periodic acknowledgement that will be due.
