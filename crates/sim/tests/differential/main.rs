@@ -38,6 +38,7 @@ mod neighbour;
 mod neighbourhood;
 mod packets;
 mod paths;
+mod patience;
 #[path = "../../../testkit/benches/processor/time.rs"]
 mod processor;
 mod reasons;

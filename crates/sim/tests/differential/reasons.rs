@@ -15,8 +15,9 @@ use crate::middlebox::useless_options;
 use crate::moments::moment_of_blackout;
 use crate::neighbour::rarer_than_the_neighbour;
 use crate::neighbourhood::{coincidence, other_seeds};
-use crate::packets::{room_for_options, unfound_mtu};
+use crate::packets::{room_for_options, segments_for_options, unfound_mtu};
 use crate::paths::{Path, Work};
+use crate::patience::longer_patience;
 use crate::runs;
 use crate::spared::spared;
 use crate::timeouts::sooner_after_timeouts;
@@ -75,10 +76,11 @@ pub(crate) fn reason(
             .or_else(|| waits(path, &[], tack, plain))
             .or_else(|| messages(path, tack))
             .or_else(|| window(path, flag))
+            .or_else(|| segments_for_options(path, tack, plain))
             .or_else(|| undelivered(path, tack, plain)),
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, flag, tack, plain))
-            .or_else(|| denser_neighbour(path, plain))
+            .or_else(|| denser_neighbour(path, flag, plain))
             .or_else(|| rarer_than_the_neighbour(path, flag, tack, plain))
             .or_else(|| late_timers(path, tack))
             .or_else(|| marked_bursts(path, tack))
@@ -94,9 +96,11 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.
-        Flag::Hang => denser_neighbour(path, plain),
+        Flag::Hang => denser_neighbour(path, flag, plain),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
+            .or_else(|| denser_neighbour(path, flag, plain))
+            .or_else(|| longer_patience(path, tack, plain))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         _ => return None,
