@@ -19,7 +19,7 @@ use crate::address::{Address, Family, Reach};
 use crate::discovery::{Finder, Mark};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
-use crate::peers::{Book, PeerName};
+use crate::peers::{Book, Peer, PeerName};
 use crate::state::StateDir;
 use crate::volume::Volume;
 
@@ -375,6 +375,8 @@ impl ConnectOptions<'_> {
             MeetingError::Lost(_) | MeetingError::Silent => {
                 AttemptError::Unreachable(error.to_string())
             }
+            // Another attempt would permit another guess.
+            MeetingError::Unproven(_) => AttemptError::Final(Failure::plain(error)),
             MeetingError::Failed(failed) if failed.refusal() == Refusal::Busy => {
                 AttemptError::Final(Failure::busy(failed))
             }
@@ -457,7 +459,7 @@ impl ConnectOptions<'_> {
                 Err(not_found) => return Err(AttemptError::Unreachable(not_found.to_string())),
             };
             match self.with_code(code, &addresses).await {
-                // Another instance may have the code, as long as ours was not shown to a wrong one.
+                // Another instance may have the code. One that got our proof of it is the last one.
                 Err(
                     AttemptError::Unreachable(words)
                     | AttemptError::Closed(words)
@@ -479,7 +481,7 @@ impl ConnectOptions<'_> {
         self.each(addresses, async |address, share| {
             let known = match &named {
                 Some((_, key)) => *key,
-                None => self.acquainted(address, share).await?,
+                None => self.known_at(address, share).await?,
             };
             let own = self.own.identity.clone();
             let dialed = self
@@ -501,8 +503,8 @@ impl ConnectOptions<'_> {
         .await
     }
 
-    /// The known peer whose key is presented at this address.
-    async fn acquainted(
+    /// The key that is presented at this address, if it is that of a known peer or follows from it.
+    async fn known_at(
         &self,
         address: SocketAddr,
         share: Duration,
@@ -519,11 +521,32 @@ impl ConnectOptions<'_> {
         if book.by_key(&key).is_some() {
             return Ok(key);
         }
-        Err(AttemptError::Final(Failure::plain(format!(
-            "the installation at {address} is not known here; its key is {key}, short form {}. Use the ticket or the code that it \
-             shows, or compare this with what `tack id` prints there and add it: tack peers add NAME: {key}",
-            short(&key)
-        ))))
+        // Peers that were here may have another key now.
+        let mut here = vec![
+            Address::of(address, self.udp_port),
+            Address::from(address.ip()).at(address.port()),
+        ];
+        if let Target::Address(typed) = self.target {
+            here.push(typed.clone());
+        }
+        let is_here = |peer: &&Peer| peer.addresses.iter().any(|known| here.contains(known));
+        let mut changed = None;
+        for peer in book.peers().iter().filter(is_here) {
+            let named = (peer.name.clone(), peer.key);
+            let followed = self.successor(address, peer.key, key, Some(&named), share);
+            match followed.await {
+                Ok(()) => return Ok(key),
+                Err(AttemptError::Final(words)) => changed = Some(words),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(AttemptError::Final(changed.unwrap_or_else(|| {
+            Failure::plain(format!(
+                "the installation at {address} is not known here; its key is {key}, short form {}. Use the ticket or the code that it \
+                 shows, or compare this with what `tack id` prints there and add it: tack peers add NAME: {key}",
+                short(&key)
+            ))
+        })))
     }
 
     /// Has the other side prove that its old key signed the one that it shows now, and keeps the

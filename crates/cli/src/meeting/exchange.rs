@@ -27,6 +27,12 @@ pub(crate) enum MeetingError {
     /// The other side did not answer in time.
     #[error("the other side sent nothing for {} s", PATIENCE.as_secs())]
     Silent,
+    /// The other side has our proof of a code, and the meeting ended without its own.
+    #[error(
+        "the other side did not prove that it knows the code ({0}): the connection broke, or somebody guessed at the code. \
+         The code was not shown to anybody else and is used up: use the one that the other side shows next"
+    )]
+    Unproven(Box<MeetingError>),
 }
 
 impl MeetingError {
@@ -58,9 +64,20 @@ where
 {
     put(stream, &first).await?;
     loop {
-        let message = take(stream).await?;
+        let is_unproven = machine.awaits_proof_of_code();
+        let unproven = |error| match is_unproven {
+            true => unproven(error),
+            false => error,
+        };
+        let message = take(stream).await.map_err(unproven)?;
         match machine.handle(&message) {
-            Ok(Step::Send(message)) => put(stream, &message).await?,
+            Ok(Step::Send(message)) => match put(stream, &message).await {
+                // It may have left.
+                Err(error) if machine.awaits_proof_of_code() => {
+                    return Err(self::unproven(error));
+                }
+                sent => sent?,
+            },
             Ok(Step::Authenticated { send, met }) => {
                 if let Some(message) = send {
                     put(stream, &message).await?;
@@ -70,8 +87,18 @@ where
             Ok(Step::Rotations(rotations)) => return Ok(Answer::Rotations(rotations)),
             // Only a waiting side closes.
             Ok(Step::Close(_)) => return Err(lost(io::ErrorKind::InvalidData)),
-            Err(failed) => return Err(part(stream, failed).await),
+            Err(failed) => return Err(unproven(part(stream, failed).await)),
         }
+    }
+}
+
+/// What went wrong while the other side owed its proof of a code. A wrong code has its own words.
+fn unproven(error: MeetingError) -> MeetingError {
+    match error {
+        MeetingError::Failed(failed) if failed.refusal() == Refusal::WrongSecret => {
+            MeetingError::Failed(failed)
+        }
+        error => MeetingError::Unproven(Box::new(error)),
     }
 }
 
@@ -355,7 +382,16 @@ mod tests {
             let (_, far) = met_by(messages, 3).await;
             assert!(is_silent(&far), "after {messages}: {far:?}");
             let (near, _) = met_by(3, messages).await;
-            assert!(is_silent(&near), "after {messages}: {near:?}");
+            match near {
+                // It has our proof, and gave none.
+                Err(MeetingError::Unproven(why)) if messages == 1 => {
+                    assert!(matches!(*why, MeetingError::Silent));
+                }
+                near => assert!(
+                    messages != 1 && is_silent(&near),
+                    "after {messages}: {near:?}"
+                ),
+            }
         }
         let (near, far) = met_by(3, 3).await;
         assert!(near.is_ok() && far.is_ok(), "{near:?} {far:?}");

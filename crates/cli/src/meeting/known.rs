@@ -46,6 +46,15 @@ pub(super) fn update_known_peers(
         ));
         Book::change(state, |book| Ok(book.follow(&met.peer, &met.rotations)))?;
     }
+    // The first address of a peer that was added by its key.
+    if let (Some(peer), Some(address)) = (known, &address)
+        && peer.addresses.is_empty()
+    {
+        Book::change(state, |book| {
+            book.locate(&peer.name, address);
+            Ok(())
+        })?;
+    }
     match (keep.name, known) {
         (Some(name), known) => {
             let peer = Peer {

@@ -175,6 +175,14 @@ impl Book {
         Ok(())
     }
 
+    /// Gives a peer of which no address is known its first one.
+    pub(crate) fn locate(&mut self, name: &PeerName, address: &Address) {
+        let found = self.peers.iter_mut().find(|peer| peer.name == *name);
+        if let Some(peer) = found.filter(|peer| peer.addresses.is_empty()) {
+            peer.addresses.push(address.clone());
+        }
+    }
+
     pub(crate) fn rename(&mut self, old: &PeerName, new: PeerName) -> Result<(), Refused> {
         if self.by_name(old)?.name != new && self.by_name(&new).is_ok() {
             return Err(Refused::NameTaken(new));

@@ -1,6 +1,7 @@
 //! Two installations meet: with tickets, codes and keys, whichever of them sends, and with whoever
 //! has none of these. What all subjects need is here.
 
+mod guessers;
 mod known_peers;
 mod strangers;
 mod tickets_and_codes;

@@ -125,6 +125,12 @@ impl Connecting {
         (machine, Message::Ask { known }.encode())
     }
 
+    /// True while the other side has our proof of a code, and has not shown its own: it may have
+    /// guessed, and now knows whether it guessed right. No further proof of the same code may follow.
+    pub fn awaits_proof_of_code(&self) -> bool {
+        matches!(self.state, State::Confirmed { .. })
+    }
+
     /// Handles a message of the waiting side.
     ///
     /// # Errors

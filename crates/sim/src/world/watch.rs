@@ -205,13 +205,12 @@ impl Flows {
             let Kind::Tcp(stream) = &state.kind else {
                 continue;
             };
-            let Some(connection) = stream.ids[side].and_then(|id| host.endpoint.get_mut(id)) else {
+            let Some(id) = stream.ids[side] else {
                 continue;
             };
             // Switched on again each time, which costs nothing: a connection that is new is not
             // missed.
-            connection.enable_trace(TraceDetail::Decisions);
-            while let Some(event) = connection.poll_trace() {
+            while let Some(event) = host.endpoint.poll_trace(id, TraceDetail::Decisions) {
                 each(flow, state.parties[side], &event);
             }
         }

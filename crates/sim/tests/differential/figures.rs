@@ -32,8 +32,9 @@ pub(crate) struct Figures {
     pub(crate) min_rtt: f64,
     /// Packets that the wired path lost, of both directions and all flows.
     pub(crate) path_losses: f64,
-    /// Those of them that were too large for it.
+    /// Those of them that were too large for it, and those that blackouts swallowed.
     pub(crate) too_large: f64,
+    pub(crate) blacked_out: f64,
     /// Packets that it marked, likewise.
     pub(crate) path_marks: f64,
     /// Something that had an end did not reach it.
@@ -100,6 +101,7 @@ impl Figures {
             timeouts: mean(|run| run.timeouts),
             path_losses: mean(|run| run.path_losses),
             too_large: mean(|run| run.too_large),
+            blacked_out: mean(|run| run.blacked_out),
             path_marks: mean(|run| run.path_marks),
             ..Self::median(runs)
         }
@@ -147,6 +149,7 @@ impl Figures {
             min_rtt: median(|run| run.min_rtt),
             path_losses: median(|run| run.path_losses),
             too_large: median(|run| run.too_large),
+            blacked_out: median(|run| run.blacked_out),
             path_marks: median(|run| run.path_marks),
             unfinished: runs.iter().filter(|run| run.unfinished).count() * 2 > runs.len(),
             broken: runs.iter().find_map(|run| run.broken.clone()),

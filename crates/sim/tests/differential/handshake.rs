@@ -34,9 +34,11 @@ pub(crate) fn unmeasured_handshake(path: &Path, tack: &Figures) -> Option<String
     })
 }
 
-/// A blackout in the handshake makes the plain policy wait for timers, so that it fills no queue
-/// before the run ends, and repeats nothing. Without the blackout the difference must be gone, the
-/// plain policy must repeat about as much there as TACK does here, and TACK must be no slower here.
+/// A blackout in the handshake, or in the first round trips, makes the plain policy wait for
+/// timers, or ends its startup, so that it fills no queue before the run ends, and repeats nothing.
+/// Without the blackout the difference must be gone, the plain policy must repeat about as much
+/// there as TACK does here, and TACK must be no slower here. What the blackout swallowed is apart:
+/// that must be no more with TACK.
 pub(crate) fn late_start(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let gain = gain(path, tack, plain);
     let early = early_blackouts(path);
@@ -45,13 +47,24 @@ pub(crate) fn late_start(path: &Path, tack: &Figures, plain: &Figures) -> Option
     }
     let [clear_tack, clear_plain] = without(path, &early);
     let is_gone = !shows(Flag::Retx, path, &clear_tack, &clear_plain);
-    let is_as_much = !shows(Flag::Retx, path, tack, &clear_plain);
+    let swallowed = if tack.blacked_out <= plain.blacked_out {
+        tack.blacked_out.min(tack.repeated)
+    } else {
+        0.0
+    };
+    let overflowed = Figures {
+        data: tack.data - swallowed,
+        repeated: tack.repeated - swallowed,
+        ..tack.clone()
+    };
+    let is_as_much = !shows(Flag::Retx, path, &overflowed, &clear_plain);
     (is_gone && is_as_much).then(|| {
         format!(
-            "{PLAIN} waits for the timers of the handshake, and TACK is {gain:.2} times as fast; after a handshake without a blackout {PLAIN} \
-             repeats {:.1} % and TACK {:.1} %",
+            "{PLAIN} fills no queue after the first round trips, and TACK is {gain:.2} times as fast; without a blackout there {PLAIN} \
+             repeats {:.1} % and TACK {:.1} %, here TACK {:.1} % without the {swallowed:.0} packets that the blackout swallowed",
             100.0 * clear_plain.repeated_share(),
             100.0 * clear_tack.repeated_share(),
+            100.0 * overflowed.repeated_share(),
         )
     })
 }

@@ -38,12 +38,14 @@ mod neighbour;
 mod neighbourhood;
 mod packets;
 mod paths;
+mod patience;
 #[path = "../../../testkit/benches/processor/time.rs"]
 mod processor;
 mod reasons;
 mod runs;
 mod spared;
 mod summary;
+mod timeouts;
 mod verdict;
 mod way_back;
 

@@ -84,6 +84,7 @@ impl Figures {
                 .map(|way| (way.queue_drops + way.lost + way.blacked_out + way.too_large) as f64)
                 .sum(),
             too_large: wires.iter().map(|way| way.too_large as f64).sum(),
+            blacked_out: wires.iter().map(|way| way.blacked_out as f64).sum(),
             path_marks: wires.iter().map(|way| way.marked as f64).sum(),
             stalls: flows.iter().map(|flow| flow.stalls).sum(),
             no_progress: flows

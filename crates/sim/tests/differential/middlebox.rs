@@ -19,7 +19,7 @@ const PLAIN_KINDS: [&str; 3] = ["[5]", "[8]", "[5, 8]"];
 const UNUSED_KIND: &str = "[19]";
 
 /// The same path, with a middlebox that leaves the options of the plain policy alone.
-fn gentle(path: &Path) -> Vec<String> {
+pub(crate) fn gentle(path: &Path) -> Vec<String> {
     let is_blind = path.toml.contains(BLIND);
     let blocks = is_blind.then(|| TRANSLATED.to_owned());
     let strips = |key: &&str| {

@@ -9,12 +9,14 @@ use crate::runs;
 /// TACK that acknowledges as often as its neighbour does, or more often.
 const DENSE: &str = "tack:l=1,beta=64";
 
-/// Of two flows, the one that is acknowledged more rarely gets less: its bandwidth estimate is
-/// smoother, or its segments leave in larger bursts. That must be all. With dense acknowledgements
-/// of TACK the difference must be gone, and both flows together must have about as much as with the
-/// plain policy, whether TACK is beside that or beside TACK.
+/// Of two flows, the one that is acknowledged more rarely gets less, or loses more of what it sends
+/// into a full queue: its bandwidth estimate is smoother, or its segments leave in larger bursts.
+/// That must be all. With dense acknowledgements of TACK the difference must be gone, and both
+/// flows together must have about as much as with the plain policy, whether TACK is beside that or
+/// beside TACK. Nor may TACK lose more beside TACK.
 pub(crate) fn rarer_than_the_neighbour(
     path: &Path,
+    flag: Flag,
     tack: &Figures,
     plain: &Figures,
 ) -> Option<String> {
@@ -26,19 +28,26 @@ pub(crate) fn rarer_than_the_neighbour(
         return None;
     }
     let dense = runs::fresh(path, &Variant::new(DENSE));
-    if shows(Flag::Slow, path, &dense, plain) {
+    if shows(flag, path, &dense, plain) {
         return None;
     }
     let mut variant = Variant::new("tack");
     variant.path_keys.push("flow.1.ack=tack".into());
     let alike = runs::fresh(path, &variant);
+    if flag == Flag::Retx && shows(flag, path, &alike, plain) {
+        return None;
+    }
     has_as_much(&alike).then(|| {
+        let line = |figures: &Figures| {
+            let again = 100.0 * figures.repeated_share();
+            format!("{:.2} Mbit/s, {again:.1} % again", figures.goodput / 1e6)
+        };
         format!(
-            "the neighbour is acknowledged more often: {DENSE} has {:.2} Mbit/s, TACK {:.2} and {PLAIN} {:.2}; together they have {:.2}, \
-             with {PLAIN} {:.2} and with TACK on both {:.2}",
-            dense.goodput / 1e6,
-            tack.goodput / 1e6,
-            plain.goodput / 1e6,
+            "the neighbour is acknowledged more often: {DENSE} has {}, TACK {} and {PLAIN} {}; together they have {:.2}, with {PLAIN} {:.2} \
+             and with TACK on both {:.2}",
+            line(&dense),
+            line(tack),
+            line(plain),
             tack.all / 1e6,
             plain.all / 1e6,
             alike.all / 1e6,

@@ -1,7 +1,7 @@
 //! Reason: packets of the two policies differ in size.
 
 use crate::figures::Figures;
-use crate::judge::{Flag, gain, shows};
+use crate::judge::{Flag, exceeds, gain, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::Path;
 use crate::runs;
@@ -73,6 +73,34 @@ pub(crate) fn room_for_options(
             gain(path, tack, &stamped),
             tack.timeouts,
             stamped.timeouts,
+        )
+    })
+}
+
+/// TACK's option takes 12 bytes of a packet, and so do timestamps, which the path's plain policy
+/// goes without: a message that just fits into so many packets takes another one, and with that
+/// another acknowledgement. The plain policy with timestamps must send as many segments for each
+/// byte, and TACK no more acknowledgements for each byte than that policy.
+pub(crate) fn segments_for_options(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let segments = |figures: &Figures| figures.data / figures.bytes.max(1.0);
+    if !path.toml.contains("timestamps = false") || segments(tack) <= segments(plain) {
+        return None;
+    }
+    let mut variant = Variant::new(PLAIN);
+    variant.flow_keys.push("timestamps=true");
+    let stamped = runs::fresh(path, &variant);
+    let as_many = segments(&stamped) >= 0.98 * segments(tack);
+    let is_gone = !exceeds(tack, stamped.acks_per_byte());
+    (as_many && is_gone).then(|| {
+        format!(
+            "12 bytes of options: TACK sends {:.0} segments for a MB, {PLAIN} {:.0} and {PLAIN} with timestamps {:.0}, and {:.0}, {:.0} \
+             and {:.0} acknowledgements",
+            1e6 * segments(tack),
+            1e6 * segments(plain),
+            1e6 * segments(&stamped),
+            1e6 * tack.acks_per_byte(),
+            1e6 * plain.acks_per_byte(),
+            1e6 * stamped.acks_per_byte(),
         )
     })
 }

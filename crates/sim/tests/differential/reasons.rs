@@ -15,10 +15,12 @@ use crate::middlebox::useless_options;
 use crate::moments::moment_of_blackout;
 use crate::neighbour::rarer_than_the_neighbour;
 use crate::neighbourhood::{coincidence, other_seeds};
-use crate::packets::{room_for_options, unfound_mtu};
+use crate::packets::{room_for_options, segments_for_options, unfound_mtu};
 use crate::paths::{Path, Work};
+use crate::patience::longer_patience;
 use crate::runs;
 use crate::spared::spared;
+use crate::timeouts::sooner_after_timeouts;
 use crate::way_back::{
     SPARSE_PLAIN, bursts_of_acknowledgements, denser_neighbour, narrow_way_back, slower_pacing,
 };
@@ -67,22 +69,25 @@ pub(crate) fn reason(
             .or_else(|| room_for_options(path, flag, tack, plain))
             .or_else(|| useless_options(path, flag, tack, plain))
             .or_else(|| spared(path, tack, plain))
-            .or_else(|| late_start(path, tack, plain)),
+            .or_else(|| late_start(path, tack, plain))
+            .or_else(|| rarer_than_the_neighbour(path, flag, tack, plain)),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, &[], tack, plain))
             .or_else(|| messages(path, tack))
             .or_else(|| window(path, flag))
+            .or_else(|| segments_for_options(path, tack, plain))
             .or_else(|| undelivered(path, tack, plain)),
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, flag, tack, plain))
-            .or_else(|| denser_neighbour(path, tack, plain))
-            .or_else(|| rarer_than_the_neighbour(path, tack, plain))
+            .or_else(|| denser_neighbour(path, flag, plain))
+            .or_else(|| rarer_than_the_neighbour(path, flag, tack, plain))
             .or_else(|| late_timers(path, tack))
             .or_else(|| marked_bursts(path, tack))
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
             .or_else(|| competition(path, tack))
             .or_else(|| shorter_segments(path, tack))
+            .or_else(|| sooner_after_timeouts(path, tack, plain))
             .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| unmeasured_handshake(path, tack))
             .or_else(|| behind_a_loss(path, tack, plain))
@@ -91,9 +96,11 @@ pub(crate) fn reason(
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         // Beside a neighbour that is alike one may get next to nothing.
-        Flag::Hang => denser_neighbour(path, tack, plain),
+        Flag::Hang => denser_neighbour(path, flag, plain),
         Flag::Rto => progress(tack, plain)
             .or_else(|| bursts_of_acknowledgements(path, flag, tack))
+            .or_else(|| denser_neighbour(path, flag, plain))
+            .or_else(|| longer_patience(path, tack, plain))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
             .or_else(|| room_for_options(path, flag, tack, plain)),
         _ => return None,

@@ -3,6 +3,7 @@
 use crate::figures::Figures;
 use crate::judge::{Flag, gain, judge};
 use crate::measure::{PLAIN, Variant};
+use crate::middlebox::gentle;
 use crate::paths::Path;
 use crate::runs;
 use crate::way_back::{FAST_WAY_BACK, RATE};
@@ -12,10 +13,10 @@ const REORDERED: &str = "reorder_delay";
 
 /// Several things at once keep the plain sender's slow start from overflowing the queue: a receive
 /// window that follows late, acknowledgements that fill a narrow way back, reordered packets taken
-/// for lost. Taking away one of them leaves the others. Without all of them the difference must be
-/// gone, the plain policy must repeat about as much there as TACK does here, and TACK must be no
-/// slower here for what it repeats, or in a run of twice the time: a queue of seconds that has
-/// overflowed takes seconds to repair.
+/// for lost, options that a middlebox removes. Taking away one of them leaves the others. Without
+/// all of them the difference must be gone, the plain policy must repeat about as much there as
+/// TACK does here, and TACK must be no slower here for what it repeats, or in a run of twice the
+/// time: a queue of seconds that has overflowed takes seconds to repair.
 pub(crate) fn spared(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let mut speed = gain(path, tack, plain);
     let mut when = "here";
@@ -41,6 +42,11 @@ pub(crate) fn spared(path: &Path, tack: &Figures, plain: &Figures) -> Option<Str
     if !in_order.is_empty() {
         names.push("packets in order");
         path_keys.extend(in_order);
+    }
+    let gentle = gentle(path);
+    if !gentle.is_empty() {
+        names.push("options left alone");
+        path_keys.extend(gentle);
     }
     let [free_tack, free_plain] = Variant::both().map(|mut variant| {
         variant.flow_keys.push("receive_window=fixed");

@@ -84,28 +84,36 @@ fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
 
 /// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
 /// of the other flow hardly get in. On a fast way back the difference must be gone, and on this one
-/// a flow of TACK beside another of TACK must be as fast as a plain one beside a plain one.
-pub(crate) fn denser_neighbour(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
-    let is_denser = plain.acks_per_byte() > tack.acks_per_byte();
-    if !is_denser || path.judged > 1 || !path.shared || !path.toml.contains(RATE) {
-        return None;
-    }
-    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
-    if shows(Flag::Slow, path, &fast_tack, &fast_plain) {
+/// a flow of TACK beside another of TACK must be as fast, or have as few timeouts, as a plain one
+/// beside a plain one, with fewer acknowledgements for each byte. A flow that starves has many, as
+/// it repeats them.
+pub(crate) fn denser_neighbour(path: &Path, flag: Flag, plain: &Figures) -> Option<String> {
+    // Where a flow gets next to nothing, it must be as fast.
+    let flag = if flag == Flag::Hang { Flag::Slow } else { flag };
+    if path.judged > 1 || !path.shared || !path.toml.contains(RATE) {
         return None;
     }
     let mut variant = Variant::new("tack");
     variant.path_keys.push("flow.1.ack=tack".into());
     let alike = runs::fresh(path, &variant);
-    let is_gone = !shows(Flag::Slow, path, &alike, plain);
+    let is_denser = plain.acks_per_byte() > alike.acks_per_byte();
+    if !is_denser || shows(flag, path, &alike, plain) {
+        return None;
+    }
+    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
+    let is_gone = !shows(flag, path, &fast_tack, &fast_plain);
     is_gone.then(|| {
         format!(
-            "the neighbour fills the way back: beside another of TACK {:.2} Mbit/s, {PLAIN} beside {PLAIN} {:.2}; {:.2} and {:.2} on a \
-             fast way back",
+            "the neighbour fills the way back: beside another of TACK {:.2} Mbit/s and {:.1} timeouts, {PLAIN} beside {PLAIN} {:.2} and \
+             {:.1}; {:.2} and {:.2} on a fast way back, with {:.1} and {:.1}",
             alike.goodput / 1e6,
+            alike.timeouts,
             plain.goodput / 1e6,
+            plain.timeouts,
             fast_tack.goodput / 1e6,
             fast_plain.goodput / 1e6,
+            fast_tack.timeouts,
+            fast_plain.timeouts,
         )
     })
 }

@@ -277,3 +277,78 @@ fn timestamps_measure_a_handshake_that_was_repeated() {
     assert!(tack < bytes("delayed:2", true), "the limit is gone");
     assert!(tack >= bytes("delayed:2", false), "{tack}");
 }
+
+/// Path 216745: messages of 5,793 bytes, four segments without options. With the 12 bytes of TACK's
+/// option, or of timestamps, they take five, and two acknowledgements in place of one.
+#[test]
+fn options_that_take_another_segment_take_another_acknowledgement() {
+    let run = |ack: &str, timestamps: bool| {
+        let text = format!(
+            "duration = '5s'\n[wired]\nrate = '42745kbps'\ndelay = '1452us'\n[[flow]]\n\
+             congestion = 'new_reno'\nack = '{ack}'\napp = 'request:5793B,17725B'\n\
+             timestamps = {timestamps}\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        let answers = flow.requests.expect("it asks").completed as f64;
+        let each = [flow.data_segments, flow.acks].map(|figure| (figure as f64 / answers).round());
+        println!(
+            "{ack}, timestamps {timestamps}: {each:?} segments and acknowledgements an answer"
+        );
+        each
+    };
+    assert_eq!(run("delayed:2", false), [4.0, 1.0]);
+    assert_eq!(run("delayed:2", true), [5.0, 2.0]);
+    assert_eq!(run("tack", false), [5.0, 2.0]);
+}
+
+/// Path 204814: requests to a host that sleeps for 120 to 350 ms. A probe and a timeout of TACK's
+/// sender take 280 ms together, those of `delayed:2` 400, as its probe allows for an
+/// acknowledgement that is held back for 200 ms. With a shortest timeout of 140 ms, which its probe
+/// does not outwait, it has as many timeouts, and here TACK has as many answers.
+#[test]
+fn a_sender_with_as_little_patience_has_as_many_timeouts() {
+    let run = |ack: &str, min_rto: &str| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '46987kbps'\ndelay = '539us'\nqueue = '50p'\n\
+             [wired.suspension_reverse]\nstart = '567683us'\nperiod = '749498us'\n\
+             duration = '119679us'\nduration_max = '350ms'\n\
+             [[flow]]\ncongestion = 'compound'\nack = '{ack}'\napp = 'request:700B,163B'\n\
+             min_rto = '{min_rto}'\n"
+        );
+        let runs: Vec<_> = (1..=8).map(|seed| flows(&text, seed).remove(0)).collect();
+        let timeouts: u64 = runs.iter().map(|flow| flow.rto_count).sum();
+        let answers = runs.iter().filter_map(|flow| flow.requests);
+        let answers: u64 = answers.map(|done| done.completed).sum();
+        println!("{ack}, {min_rto}: {timeouts} timeouts, {answers} answers");
+        (timeouts as f64, answers as f64)
+    };
+    let (tack, plain) = (run("tack", "200ms"), run("delayed:2", "200ms"));
+    let impatient = run("delayed:2", "140ms");
+    assert!(tack.0 > 3.0 * plain.0 + 8.0, "{tack:?}, {plain:?}");
+    assert!(tack.0 < 1.5 * impatient.0, "{tack:?}, {impatient:?}");
+    assert!(tack.1 > 0.95 * plain.1, "{tack:?}, {plain:?}");
+}
+
+/// Path 222317: two BBR flows, and a way back of 588 kbit/s that the acknowledgements of a
+/// neighbour of `delayed:2` fill: those of TACK hardly get in, so that its sender has timeouts.
+/// Beside another of TACK, and on a fast way back, it has none.
+#[test]
+fn a_neighbour_that_fills_the_way_back_draws_timeouts() {
+    let timeouts = |neighbour: &str, way_back: &str| {
+        let flow = |ack: &str, keys: &str| {
+            format!("[[flow]]\ncongestion = 'bbr'\nack = '{ack}'\nmss = 536\n{keys}")
+        };
+        let text = format!(
+            "duration = '5s'\n[wired]\nrate = '46197kbps'\ndelay = '18134us'\nqueue = '1.0bdp'\n\
+             rate_reverse = '{way_back}'\n{}{}",
+            flow("tack", ""),
+            flow(neighbour, "start = '826975us'\n")
+        );
+        let timeouts = flows(&text, 1)[0].rto_count;
+        println!("beside {neighbour}, {way_back}: {timeouts} timeouts");
+        timeouts
+    };
+    assert!(timeouts("delayed:2", "588kbps") >= 2);
+    assert_eq!(timeouts("tack", "588kbps"), 0);
+    assert_eq!(timeouts("delayed:2", "1Gbps"), 0);
+}

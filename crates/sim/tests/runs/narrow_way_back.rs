@@ -75,7 +75,8 @@ fn answers_that_find_the_link_busy_get_lost_with_plain_acknowledgements_as_large
         );
         // What is to be explained, and its reason. CUBIC has 0.71 of the answers, the most.
         assert!(tack.0 < 0.75 * plain.0, "{congestion}");
-        assert!(every.0 <= tack.0 && every.1 <= 1.1 * tack.1, "{congestion}");
+        // Since few reports are repeated, `every` takes up to 1.16 times as much for each byte (BBR).
+        assert!(every.0 <= tack.0 && every.1 <= 1.2 * tack.1, "{congestion}");
         assert!(fast_tack.0 >= 0.95 * fast_plain.0, "{congestion}");
     });
 }
@@ -288,4 +289,28 @@ fn a_round_trip_that_falls_makes_no_burst() {
     let [tack, plain] = ["tack", "delayed:2"].map(goodput);
     println!("{tack:.2} Mbit/s, {plain:.2} with delayed:2");
     assert!(tack > 0.6 * plain, "{tack}, {plain}");
+}
+
+/// Path 173414: requests whose answers take longer on a way back of 125 kbit/s than a tail loss
+/// probe waits. The first segment of the connection gets lost, and nothing shows later what it
+/// carried: its loss seemed not to be repaired for the whole run, and each report of a probe was
+/// repeated four to seven times, 21 to 25 acknowledgements for three answers. The queue of five
+/// packets dropped segments of the answers for them.
+#[test]
+fn a_probe_that_an_answer_acknowledges_draws_one_report() {
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '12957kbps'\ndelay = '2936us'\nqueue = '5p'\n\
+             rate_reverse = '125kbps'\n[[wired.blackout]]\nstart = '1us'\nduration = '28020us'\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = 'tack'\napp = 'request:169B,42091B'\n\
+             send_buffer = '4096B'\n"
+        );
+        let flow = flows(&text, 1).remove(0);
+        let answers = flow.requests.expect("it asks").completed;
+        println!(
+            "{congestion}: {} acknowledgements, {answers} answers",
+            flow.acks
+        );
+        assert!(flow.acks <= 12 && answers == 3, "{congestion}: {flow:?}");
+    });
 }

@@ -33,6 +33,24 @@ fn traced(path: &str, flow: &str) -> (FlowReport, usize, usize) {
     )
 }
 
+/// Watching changes nothing. Where timers are late, the sender sent what was due whenever its trace
+/// was read: path 168997 had 26 Mbit/s with a trace and 19 without.
+#[test]
+fn a_run_is_the_same_with_a_trace_and_without() {
+    let text = "duration = '5s'\n[wired]\nrate = '45Mbps'\ndelay = '57ms'\nqueue = '0.5bdp'\nlate_timers = '6366us'\n\
+                [[flow]]\ncongestion = 'bbr'\n[[flow]]\ncongestion = 'bbr'\nack = 'delayed:2'\n";
+    let scenario = Scenario::from_toml("traced.toml", text, &[]).expect("the scenario is sound");
+    let mut log = Vec::new();
+    let mut qlog = Qlog::new(&mut log).expect("memory takes it");
+    let [traced, plain] =
+        [Observers::default().with(&mut qlog), Observers::default()].map(|mut observers| {
+            let report = run(&scenario, 1, &mut observers).expect("no invariant breaks");
+            report.trace_hash
+        });
+    assert_eq!(traced, plain);
+    assert!(log.len() > 100_000, "{} bytes of trace", log.len());
+}
+
 /// RFC 3708 §2: what the network duplicates says nothing about retransmissions. Believed, it would
 /// take back each window cut, and a window that loss should hold at a few segments would grow to
 /// what the path carries.

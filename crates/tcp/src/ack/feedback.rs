@@ -43,6 +43,8 @@ pub(crate) struct AckInfo {
     pub(crate) lost: Vec<Range<PacketNumber>>,
     /// The largest transmission number received, where the receiver says.
     pub(crate) largest: Option<PacketNumber>,
+    /// No report before told of that number.
+    pub(crate) largest_is_news: bool,
     /// When it left, if that is on record.
     pub(crate) largest_left: Option<Instant>,
     /// How long before the acknowledgement left that had arrived.
@@ -72,6 +74,7 @@ impl AckInfo {
         self.duplicate = None;
         self.lost.clear();
         self.largest = None;
+        self.largest_is_news = false;
         self.largest_repeated = false;
         self.largest_left = None;
         self.largest_age = Duration::ZERO;

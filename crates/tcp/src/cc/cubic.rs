@@ -284,7 +284,7 @@ impl CongestionController for Cubic {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        self.unreported.on_ack(ack);
+        self.unreported.on_ack(ack, self.in_slow_start());
         if !ack.in_recovery {
             self.state.episode = Episode::Open;
         }

@@ -102,7 +102,7 @@ impl NewReno {
     /// Notes what every acknowledgement tells, foremost whether the sender still repairs; true when
     /// nothing is open.
     pub(super) fn settle(&mut self, ack: &Ack) -> bool {
-        self.unreported.on_ack(ack);
+        self.unreported.on_ack(ack, self.in_slow_start());
         if !ack.in_recovery {
             self.episode = Episode::Open;
         }

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use tack_base::{Instant, Rate};
+use tack_base::{Instant, Rate, StreamOffset};
 
 use super::{Ack, Congestion, MAX_WINDOW};
 
@@ -26,6 +26,10 @@ pub(super) struct Unreported {
     /// The largest flight of late, and when it was that.
     peak: u64,
     peak_at: Instant,
+    /// Of what lies before this position the peer reports densely, as in slow start: it hears of
+    /// the end of that half a round trip later. There is no room for an interval until it is
+    /// acknowledged: into a queue that ended slow start it would go as well.
+    dense_until: Option<StreamOffset>,
     room: Room,
 }
 
@@ -63,13 +67,18 @@ impl Unreported {
     }
 
     /// An acknowledgement arrived: what was in flight before it was as much as there was since the
-    /// last one.
-    pub(super) fn on_ack(&mut self, ack: &Ack) {
+    /// last one. `slow_start` tells whether the peer is to report densely.
+    pub(super) fn on_ack(&mut self, ack: &Ack, slow_start: bool) {
         if !ack.srtt.is_zero() {
             self.srtt = ack.srtt;
         }
         if let Some(sample) = ack.rate {
             self.rate = Some(sample.delivery_rate);
+        }
+        if slow_start {
+            self.dense_until = Some(ack.snd_nxt);
+        } else if self.dense_until.is_some_and(|end| ack.snd_una >= end) {
+            self.dense_until = None;
         }
         self.measure();
         if ack.prior_in_flight >= self.peak || !self.is_recent(ack.now) {
@@ -107,7 +116,7 @@ impl Unreported {
             part,
         } = self.room;
         let regular = regular.unwrap_or(window as f64 * part);
-        if regular < f64::from(self.segments) * mss as f64 {
+        if regular < f64::from(self.segments) * mss as f64 || self.dense_until.is_some() {
             return 1.0;
         }
         1.0 + share
@@ -167,23 +176,44 @@ mod tests {
     #[test]
     fn an_interval_of_a_quarter_makes_the_window_a_quarter_wider() {
         let mut unreported = Unreported::default();
-        unreported.on_ack(&ack(0, 40, 0));
+        unreported.on_ack(&ack(0, 40, 0), false);
         assert_eq!(unreported.widen(100_001, MSS), 100_001);
         unreported.on_feedback_gap(Duration::from_millis(10));
         assert_eq!(unreported.widen(100_000, MSS), 125_000);
         assert_eq!(unreported.narrow(125_000, 1.25, Instant::ZERO), 100_000);
         // A queue makes the interval a smaller part of the round trip.
-        unreported.on_ack(&ack(0, 100, 0));
+        unreported.on_ack(&ack(0, 100, 0), false);
         assert_eq!(unreported.widen(100_000, MSS), 110_000);
         unreported.on_feedback_gap(Duration::from_secs(5));
         assert_eq!(unreported.widen(100_000, MSS), 200_000);
         assert_eq!(unreported.widen(u64::MAX, MSS), MAX_WINDOW);
     }
 
+    /// Slow start has dense reports, and what is in flight when it ends has them still.
+    #[test]
+    fn what_slow_start_sent_leaves_no_room_for_an_interval() {
+        let mut unreported = Unreported::default();
+        unreported.on_feedback_interval(Duration::from_millis(10));
+        let acks = |una, nxt| Ack {
+            snd_una: StreamOffset(una),
+            snd_nxt: StreamOffset(nxt),
+            ..ack(0, 40, 0)
+        };
+        for (slow_start, una, expected) in [
+            (true, 1_000, 100_000),
+            (false, 8_999, 100_000),
+            (false, 9_000, 125_000),
+            (false, 20_000, 125_000),
+        ] {
+            unreported.on_ack(&acks(una, una + 8_000), slow_start);
+            assert_eq!(unreported.widen(100_000, MSS), expected, "{una}");
+        }
+    }
+
     #[test]
     fn where_segments_are_counted_the_window_has_no_room_for_an_interval() {
         let mut unreported = Unreported::default();
-        unreported.on_ack(&ack(0, 40, 0));
+        unreported.on_ack(&ack(0, 40, 0), false);
         unreported.on_feedback_threshold(2);
         unreported.on_feedback_interval(Duration::from_millis(10));
         // A quarter of seven segments is less than two, that of eight is two.
@@ -206,10 +236,11 @@ mod tests {
             app_limited: false,
         };
         for (arriving, expected) in [(1, 12 * MSS), (2, 15 * MSS)] {
-            unreported.on_ack(&Ack {
+            let ack = Ack {
                 rate: Some(sample(arriving)),
                 ..ack(0, 40, 0)
-            });
+            };
+            unreported.on_ack(&ack, false);
             assert_eq!(unreported.widen(12 * MSS, MSS), expected, "{arriving}");
         }
     }
@@ -239,13 +270,13 @@ mod tests {
     fn the_flight_at_a_loss_is_that_before_the_last_regular_acknowledgement() {
         let mut unreported = Unreported::default();
         unreported.on_feedback_gap(Duration::from_millis(10));
-        unreported.on_ack(&ack(100, 40, 125_000));
+        unreported.on_ack(&ack(100, 40, 125_000), false);
         // One that told of a loss, in the trough.
-        unreported.on_ack(&ack(102, 40, 100_000));
+        unreported.on_ack(&ack(102, 40, 100_000), false);
         let at = Instant::from_millis;
         assert_eq!(unreported.narrow(101_000, 1.25, at(103)), 100_000);
         assert_eq!(unreported.narrow(50_000, 1.25, at(150)), 40_000);
-        unreported.on_ack(&ack(150, 40, 75_000));
+        unreported.on_ack(&ack(150, 40, 75_000), false);
         assert_eq!(unreported.narrow(50_000, 1.25, at(151)), 60_000);
     }
 }

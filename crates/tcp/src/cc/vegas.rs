@@ -27,6 +27,10 @@ const BETA: f64 = 4.0;
 /// More segments waiting than this end slow start (γ).
 const GAMMA: f64 = 1.0;
 
+/// Segments of a window below which slow start is not judged by their delay (Linux' Vegas wants as
+/// many samples).
+const LEAST_SEGMENTS: u64 = 3;
+
 /// The pacing gain where the peer reports by the clock: as small as leaves the window in use.
 const SPARSE_GAIN: f64 = 1.02;
 
@@ -80,8 +84,12 @@ impl Vegas {
         // What is acknowledged while it doubles was sent while it looked: only that shows what a
         // window queues. Before the round is over, few samples are enough where congestion
         // avoidance would shrink the window at once.
+        // Neither does a window of so few segments that all of them may have met with what delays
+        // a single packet, as a host that sleeps: legacy acknowledgements bring no more samples.
+        let is_few = self.round_window < LEAST_SEGMENTS * self.reno.mss();
         let (delay, limit) = match (present, round) {
             (SlowStartRound::Look, _) => (None, GAMMA),
+            (SlowStartRound::Grow, _) if is_few => (None, GAMMA),
             (SlowStartRound::Grow, Some(round)) => (round.delay, GAMMA),
             (SlowStartRound::Grow, None) => (self.meter.so_far(), BETA),
         };

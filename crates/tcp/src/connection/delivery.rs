@@ -250,6 +250,7 @@ impl Connection {
             // segment gets lost at first, as small answers do in a queue that is full of
             // acknowledgements, no other report may ever come: backing off would never end.
             if self.rtt.is_backed_off()
+                && info.largest_is_news
                 && let Some(left) = info.largest_left
                 && let Some(age) = arrived.saturating_since(left).checked_sub(info.largest_age)
             {

@@ -1,5 +1,7 @@
 //! What happens when a timer of a connection runs out.
 
+use core::time::Duration;
+
 use tack_base::time::Nanos;
 use tack_base::{Instant, StreamOffset};
 
@@ -102,10 +104,11 @@ impl Connection {
     /// Until the first data is acknowledged the least timeout has room for it: in a black hole each
     /// timeout would be later than that of a plain sender. From then on samples leave out what the
     /// hosts add to a round trip, and the allowance is all that there is for a host that sleeps.
+    /// The FIN is acknowledged at once, so that it is as before the first data.
     #[inline]
     pub(super) fn retransmission_timeout(&self) -> Nanos {
         let held_back = self.feedback.contract().timeout_allowance.into();
-        if self.snd.una <= StreamOffset::FIRST_BYTE {
+        if self.snd.una <= StreamOffset::FIRST_BYTE || self.has_sent_fin() {
             self.rtt.timeout(held_back)
         } else {
             self.rtt.timeout(Nanos::ZERO) + held_back
@@ -138,7 +141,7 @@ impl Connection {
     /// How long the peer may hold back the acknowledgement of what is in flight. Only a remainder,
     /// for which it waits for more, is held back as long as delayed acknowledgements would be:
     /// fewer segments than it counts, or with TACK, whose reports follow the clock once they are
-    /// due, fewer bytes than L segments.
+    /// due, fewer bytes than L segments, of which none has the FIN.
     #[inline]
     fn held_back(&self) -> HeldBack {
         let contract = self.feedback.contract();
@@ -147,6 +150,11 @@ impl Connection {
                 HeldBack::Remainder(contract.max_delay)
             }
             LossDetectedBy::Sender => HeldBack::No,
+            // Its FIN is reported at once, whatever is missing before it.
+            LossDetectedBy::Receiver if self.has_sent_fin() => HeldBack::Period {
+                period: Duration::ZERO,
+                longest: contract.max_delay,
+            },
             LossDetectedBy::Receiver if self.log.in_flight() < self.reported_bytes() => {
                 HeldBack::Remainder(contract.max_delay)
             }
@@ -155,6 +163,11 @@ impl Connection {
                 longest: contract.max_delay,
             },
         }
+    }
+
+    /// The FIN left.
+    fn has_sent_fin(&self) -> bool {
+        self.queue.is_finished() && self.snd.nxt >= self.queue.end_with_fin()
     }
 
     /// Bytes that a peer which reports by the clock waits for: L segments.

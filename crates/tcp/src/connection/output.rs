@@ -20,6 +20,10 @@ use crate::send::sent::FlightStart;
 use crate::trace::Traced;
 use crate::transmit::{Batch, Transmit};
 
+/// Least round trips between two audits that the receive window has no room for: together they cost
+/// less than 1 % of the time.
+const ROUND_TRIPS_BETWEEN_AUDITS: u32 = 128;
+
 impl Connection {
     /// Appends the next segments to leave to `batch`, if there are any. Call until it says `None`.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Transmit> {
@@ -174,7 +178,11 @@ impl Connection {
         while segments < batch.max_segments {
             let Some(plan) = self.decide(now) else { break };
             let is_probe = plan.probes.is_some();
-            if plan.kind == Kind::New && !is_probe && self.audit.is_due() && self.may_audit(&plan) {
+            if plan.kind == Kind::New
+                && !is_probe
+                && self.audit.is_due()
+                && self.may_audit(now, &plan)
+            {
                 self.keep_back(now, &plan);
                 continue;
             }
@@ -214,9 +222,15 @@ impl Connection {
 
     /// The peer will tell of the hole that this segment leaves, and by nothing else: enough follows
     /// it, and all is well.
-    fn may_audit(&self, plan: &Plan) -> bool {
+    ///
+    /// A hole holds the window up for a round trip. Where the window has no room for that long, the
+    /// sender stands still, and audits are rare.
+    fn may_audit(&mut self, now: Instant, plan: &Plan) -> bool {
         let behind = self.queue.end().min(self.window.edge());
-        !plan.forced
+        let has_room = self.window.edge() >= plan.range.end + self.bytes_in_flight();
+        let rest = self.rtt.smoothed().unwrap_or_default() * ROUND_TRIPS_BETWEEN_AUDITS;
+        (has_room || self.audit.has_rested(now, rest))
+            && !plan.forced
             && self.recovery.is_idle()
             && self.log.lost_bytes() == 0
             && self.feedback.contract().loss_detected_by == LossDetectedBy::Receiver
@@ -236,7 +250,7 @@ impl Connection {
         self.log.mark_kept_back(number);
         self.snd.nxt = plan.range.end;
         self.persist.on_sent(self.snd.nxt);
-        self.audit.keep(plan.range.clone(), number);
+        self.audit.keep(plan.range.clone(), number, now);
         self.telemetry.counters.audits += 1;
         self.arm_retransmission(now, false);
     }

@@ -46,6 +46,7 @@ use crate::config::Config;
 use crate::connection::pressure::Pressure;
 use crate::connection::time_wait::TimeWait;
 use crate::connection::{Connection, PathError, State};
+use crate::trace::{TraceDetail, TraceEvent};
 use crate::transmit::{Batch, Transmit};
 
 /// Many connections behind one carrier.
@@ -407,6 +408,15 @@ impl Endpoint {
         let entry = self.table.get_mut(id)?;
         entry.connection.set_pressure(pressure);
         Some(&mut entry.connection)
+    }
+
+    /// What a connection traced that was not polled yet, the oldest first; from the first call on
+    /// it traces with this detail. Watching changes nothing: the connection is not polled again,
+    /// as after [`Self::get_mut`].
+    pub fn poll_trace(&mut self, id: ConnectionId, detail: TraceDetail) -> Option<TraceEvent> {
+        let connection = &mut self.table.get_mut(id)?.connection;
+        connection.enable_trace(detail);
+        connection.poll_trace()
     }
 
     /// The application lets go: the connection closes gracefully on its own and is then forgotten.

@@ -1,6 +1,6 @@
-//! Proportional rate reduction (RFC 6937, with the bound of its successor draft): in fast recovery,
-//! sends in proportion to what is delivered, so that the window has come down to `ssthresh` when
-//! the episode ends, without a silent half round trip and without a burst.
+//! Proportional rate reduction (RFC 9937): in fast recovery, sends in proportion to what is
+//! delivered, so that the window has come down to `ssthresh` when the episode ends, without a
+//! silent half round trip and without a burst.
 
 /// State of one recovery episode. Bytes throughout.
 #[derive(Debug)]
@@ -38,10 +38,15 @@ impl Prr {
                 .unwrap_or(u64::MAX)
                 .saturating_sub(self.out)
         } else {
-            // Reduction bound: rebuild towards ssthresh, faster while all goes well.
+            // Reduction bound: rebuild towards ssthresh, faster while all goes well: as slow start
+            // does.
+            //
+            // Deviation: RFC 9937 §6.2 adds a segment for each acknowledgement, which is one for
+            // each segment where what fills a hole is acknowledged at once. Bytes are counted, as
+            // in slow start (RFC 3465): a report tells of many segments.
             let mut limit = self.delivered.saturating_sub(self.out).max(delivered);
             if progress {
-                limit += mss;
+                limit += delivered.max(mss);
             }
             limit.min(self.ssthresh - in_flight)
         };
@@ -87,5 +92,31 @@ mod tests {
         }
         assert!((4..=5).contains(&sent), "{sent}");
         assert!(in_flight <= 5_000);
+    }
+
+    /// After an outage nothing is in flight: each round trip doubles what is, however few
+    /// acknowledgements tell of it.
+    #[test]
+    fn a_flight_is_rebuilt_as_in_slow_start() {
+        for acknowledgements in [16, 4, 1] {
+            let mut prr = Prr::new(100_000, 50_000);
+            prr.on_ack(1_000, 0, 1_000, false);
+            prr.on_send(1_000);
+            let mut in_flight = 1_000;
+            for _ in 0..4 {
+                let each = in_flight / acknowledgements;
+                let mut sent = 0;
+                for _ in 0..acknowledgements {
+                    in_flight -= each;
+                    prr.on_ack(each, in_flight, 1, true);
+                    let room = prr.window() - in_flight;
+                    prr.on_send(room);
+                    in_flight += room;
+                    sent += room;
+                }
+                assert!(sent <= 50_000);
+            }
+            assert!((15_000..=17_000).contains(&in_flight), "{in_flight}");
+        }
     }
 }

@@ -42,6 +42,9 @@ struct Newest {
     left: Instant,
     /// How long it took from there until its arrival was heard.
     heard_after: Duration,
+    /// The same without the time for which the report was held back after the arrival, as far as
+    /// that is known.
+    on_the_way: Duration,
 }
 
 /// The detector.
@@ -67,13 +70,16 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// The transmission `number`, which left at `left`, is known to have arrived.
-    fn on_arrival(&mut self, number: PacketNumber, left: Instant, heard: Instant) {
+    /// The transmission `number`, which left at `left`, is known to have arrived. What says so left
+    /// `age` later, if that is known.
+    fn on_arrival(&mut self, number: PacketNumber, left: Instant, heard: Instant, age: Duration) {
         if self.newest.is_none_or(|newest| number > newest.number) {
+            let heard_after = heard.saturating_since(left);
             self.newest = Some(Newest {
                 number,
                 left,
-                heard_after: heard.saturating_since(left),
+                heard_after,
+                on_the_way: heard_after.saturating_sub(age),
             });
         }
     }
@@ -131,11 +137,11 @@ impl LossDetector for Reported {
         self.named.extend_from_slice(view.lost);
         self.complete = view.complete;
         if let Some((number, left)) = view.unreported {
-            self.on_arrival(number, left, view.arrived);
+            self.on_arrival(number, left, view.arrived, Duration::ZERO);
         }
         let Some(number) = view.largest else { return };
         if let Some(left) = view.largest_left {
-            self.on_arrival(number, left, view.arrived);
+            self.on_arrival(number, left, view.arrived, view.largest_age);
         }
         if let Some(newest) = self.newest.filter(|newest| newest.number == number) {
             self.told = Some((newest.left + view.largest_age).min(view.arrived));
@@ -158,7 +164,7 @@ impl LossDetector for Reported {
             return detection;
         };
         let patience = self.patience(context, newest.heard_after);
-        let overdue = self.overdue(context, newest.heard_after);
+        let overdue = self.overdue(context, newest.on_the_way);
         while let Some((number, left)) = self.oldest_missing(log) {
             if number > newest.number {
                 let asked = self.asked.unwrap_or_default();
@@ -361,6 +367,20 @@ mod tests {
         assert_eq!(detector.detect(&in_recovery(at(520)), &mut log).lost, 0);
         later_report(&mut detector, RTT * 6, at(725));
         assert_eq!(detector.detect(&in_recovery(at(725)), &mut log).lost, 1000);
+    }
+
+    /// The first report that knows number 4 left two round trips after its arrival.
+    #[test]
+    fn the_time_for_which_a_report_was_held_back_is_no_part_of_the_round_trip() {
+        let (mut log, mut detector) = (log(6), Reported::default());
+        log.acknowledge_selectively(StreamOffset::range(1..5001), |_| {});
+        let context = DetectionContext {
+            in_recovery: true,
+            ..context(at(315))
+        };
+        later_report(&mut detector, RTT * 2 + Duration::from_millis(1), at(305));
+        let asks = detector.detect(&context, &mut log);
+        assert_eq!((asks.lost, asks.asks), (1000, true));
     }
 
     #[test]

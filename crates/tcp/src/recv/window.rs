@@ -169,7 +169,17 @@ impl ReceiveWindow {
 
     fn field(&self, read: StreamOffset, next: StreamOffset, syn: bool) -> (StreamOffset, u16) {
         let scale = if syn { 0 } else { self.scale };
-        let edge = self.wanted_edge(read);
+        // The whole of a small buffer is free, and the peer had room for a full-sized segment when
+        // it sent a shorter one: no window makes it send short ones. (4.4BSD and Linux announce any
+        // window that holds a segment.)
+        let is_empty = self.buffer < LARGE_BUFFER
+            && read == next
+            && self.edge.saturating_since(next) >= self.segment;
+        let edge = if is_empty {
+            self.edge.max(read + self.buffer as u64)
+        } else {
+            self.wanted_edge(read)
+        };
         let size = edge.saturating_since(next);
         // Round up: rounding down could take back up to 2^scale - 1 promised bytes (RFC 7323 §2.4).
         let field = (size + (1 << scale) - 1) >> scale;
@@ -352,11 +362,33 @@ mod tests {
             window.announce(StreamOffset(1), StreamOffset(1), false);
             let edge = window.edge();
             let less = StreamOffset(segment);
-            window.announce(less, less, false);
+            window.announce(less, less + 1, false);
             assert_eq!(window.edge(), edge, "{segment}: a byte less");
             let read = StreamOffset(1 + segment);
             window.announce(read, read, false);
             assert_eq!(window.edge(), edge + segment);
+        }
+    }
+
+    /// A short segment from a peer that had room for a full one, and nothing waits to be read.
+    #[test]
+    fn a_short_segment_moves_the_edge_of_an_empty_buffer_while_a_full_one_fits() {
+        for (buffer, came, unread, moves) in [
+            (4096, 1000, 0, true),
+            (4096, 2648, 0, true),
+            (4096, 1000, 1, false),
+            // No full segment fits any more: the window itself may have made this one short.
+            (2400, 1000, 0, false),
+            // Dozens of segments: there the edge moves in pairs of them.
+            (64 << 10, 1000, 0, false),
+        ] {
+            let mut window = ReceiveWindow::new(buffer, buffer, Instant::ZERO);
+            window.set_segment(1448);
+            window.announce(StreamOffset(1), StreamOffset(1), false);
+            let edge = window.edge();
+            let next = StreamOffset(1 + came);
+            window.announce(StreamOffset(next.0 - unread), next, false);
+            assert_eq!(window.edge() > edge, moves, "{came} bytes, {unread} unread");
         }
     }
 

@@ -7,9 +7,10 @@
 //! costs it one round trip now and then, and no congestion event.
 
 use core::ops::Range;
+use core::time::Duration;
 
-use tack_base::StreamOffset;
 use tack_base::random::RandomStream;
+use tack_base::{Instant, StreamOffset};
 
 use crate::send::packet_number::PacketNumber;
 
@@ -29,6 +30,8 @@ pub(crate) struct Audit {
     /// Segments until the next one.
     left: u64,
     kept: Option<Kept>,
+    /// When the last one began, or the first one was waited for.
+    last: Option<Instant>,
 }
 
 impl Audit {
@@ -39,6 +42,7 @@ impl Audit {
             random: RandomStream::new(seed, "audit", 0),
             left: 0,
             kept: None,
+            last: None,
         };
         audit.draw();
         audit
@@ -62,9 +66,16 @@ impl Audit {
     }
 
     /// These positions are kept back; they would have left as transmission `number`.
-    pub(crate) fn keep(&mut self, range: Range<StreamOffset>, number: PacketNumber) {
+    pub(crate) fn keep(&mut self, range: Range<StreamOffset>, number: PacketNumber, now: Instant) {
         self.kept = Some(Kept { range, number });
+        self.last = Some(now);
         self.draw();
+    }
+
+    /// True when the last audit began at least `rest` ago. Before the first one, the time counts
+    /// from the first question.
+    pub(crate) fn has_rested(&mut self, now: Instant, rest: Duration) -> bool {
+        now >= *self.last.get_or_insert(now) + rest
     }
 
     /// The segment that starts at `start` is kept back.
@@ -118,6 +129,7 @@ mod tests {
                 audit.keep(
                     StreamOffset::range(number..number + 1),
                     PacketNumber(number),
+                    Instant::ZERO,
                 );
                 audit.on_report(Some(PacketNumber(number)));
                 assert!(audit.keeps(StreamOffset(number)));
@@ -134,7 +146,11 @@ mod tests {
     #[test]
     fn what_never_left_cannot_arrive() {
         let mut audit = Audit::new(Some(1), 1);
-        audit.keep(StreamOffset::range(1000..2000), PacketNumber(7));
+        audit.keep(
+            StreamOffset::range(1000..2000),
+            PacketNumber(7),
+            Instant::ZERO,
+        );
         assert!(!audit.is_failed(
             StreamOffset(1000),
             &[

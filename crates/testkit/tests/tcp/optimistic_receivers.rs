@@ -233,6 +233,48 @@ fn audits_find_out_who_acknowledges_what_did_not_come() {
     }
 }
 
+/// A hole holds the receive window up. Where the window limits, each audit stops the sender for
+/// about a round trip.
+#[test]
+fn audits_cost_little_where_the_receive_window_limits() {
+    let bytes = 60_000_000;
+    // bdp: 0.5 MB.
+    let took = |audit, congestion, receive_buffer| {
+        let mut backward = Model::wire(ms(20), Rate::from_bits_per_sec(100_000_000));
+        backward.queue = 340;
+        let forward = Model {
+            delay: ms(20),
+            ..Model::default()
+        };
+        let config = Config {
+            audit,
+            congestion,
+            receive_buffer,
+            ..Config::default()
+        };
+        let mut pair = Pair::open(1, &config, forward, backward);
+        pair.establish(secs(5));
+        pair.send(Side::Server, bytes);
+        pair.run_until(secs(60), |pair| pair.app(Side::Client).read == bytes);
+        let audits = pair.connection(Side::Server).stats(pair.now()).audits;
+        (pair.elapsed().as_secs_f64(), audits)
+    };
+    for congestion in Algorithm::ALL {
+        for receive_buffer in [250_000, 500_000, 750_000, 1_000_000, 2_000_000] {
+            let (audited, audits) = took(Audits::default(), congestion, receive_buffer);
+            let (free, _) = took(Audits::Never, congestion, receive_buffer);
+            println!(
+                "{congestion} {receive_buffer} {audits} audits {:.4}",
+                audited / free
+            );
+            // Below one bdp the window is full all the time, and nothing would follow the hole. Up to
+            // two, audits are rare.
+            assert!(audits > 0 || receive_buffer < 2_000_000);
+            assert!(audited < 1.01 * free, "{congestion} {receive_buffer}");
+        }
+    }
+}
+
 /// A server audits who connects to it, without being told to: what that costs an honest client is
 /// not felt, and the other kind is found out.
 #[test]

@@ -141,19 +141,28 @@ fn a_rotated_key_is_accepted_and_a_changed_one_is_not() {
     assert_eq!(bob.run(&["peers", "--json"]).json()["key"], alice.key());
     assert_eq!(alice.run(&["peers", "--json"]).json()["key"], bob.key());
     drop(receiver);
+    // Who types the address follows the key, too.
+    alice.run(&["id", "rotate"]);
+    let receiver = restart(&[]);
+    let sent = bob.run(&["send", text(&bob.file("d", 1)), &address]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(bob.run(&["peers", "--json"]).json()["key"], alice.key());
+    drop(receiver);
 
     alice.run(&["id", "rotate", "--forget"]);
     let known = bob.run(&["peers", "--json"]).json()["key"].clone();
     let _receiver = restart(&[]);
-    let refused = bob.run(&["send", text(&bob.file("c", 1)), "alice:"]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    for words in [
-        "another key",
-        "set up anew",
-        "impersonates it",
-        "nothing was sent",
-    ] {
-        assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+    for target in ["alice:", &address] {
+        let refused = bob.run(&["send", text(&bob.file("c", 1)), target]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        for words in [
+            "alice: has another key",
+            "set up anew",
+            "impersonates it",
+            "nothing was sent",
+        ] {
+            assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+        }
     }
     assert!(alice.received("c").is_none());
     assert_eq!(bob.run(&["peers", "--json"]).json()["key"], known);
@@ -165,9 +174,12 @@ fn a_look_at_the_key_is_not_told_as_a_refusal() {
     alice.run(&["peers", "add", "bob", &bob.key()]);
     bob.run(&["peers", "add", "alice", &alice.key()]);
     let receiver = alice.receive(&[]);
+    let receiver_address = receiver.address.clone();
     let file = bob.file("file", 100);
-    let sent = bob.run(&["send", text(&file), &receiver.address]);
+    let sent = bob.run(&["send", text(&file), &receiver_address]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let said = receiver.kill();
     assert!(!said.contains("refused"), "{said}");
+    // Added by its key alone, it can be reached by its name from now on.
+    assert_eq!(listed_address(&bob), receiver_address);
 }

@@ -440,9 +440,12 @@ impl Gaps {
         }
     }
 
-    /// Something is lost and has not come.
-    pub(super) fn is_any_lost(&self) -> bool {
-        !self.order.is_empty()
+    /// Something is lost whose repair may be under way: the newest loss was reported for the first
+    /// time within `patience`, or not yet. What is lost for longer may have come under another
+    /// number: nothing shows what the first numbers of a connection carried.
+    pub(super) fn is_repair_awaited(&self, now: Instant, patience: Duration) -> bool {
+        let newest = self.gaps.range(..self.settled).next_back();
+        newest.is_some_and(|(_, gap)| gap.reported.is_newer_than(now, patience))
     }
 
     /// How many gaps are lost.

@@ -19,6 +19,7 @@ mod frontier;
 mod gaps;
 mod hearing;
 mod lists;
+mod offered;
 mod one_way;
 mod path;
 mod reader;
@@ -256,6 +257,7 @@ impl AckPolicy for TackPolicy {
         // draw twice the reports.
         let new = (arrival.order != SegmentOrder::Duplicate).then_some(arrival.len);
         self.schedule.on_data(now, new, arrival.window_left);
+        let is_copy = new.is_none() && number == Arrival::Seen;
         let is_repetition = new.is_none() && number == Arrival::Ahead;
         if is_repetition {
             self.schedule.on_news();
@@ -277,6 +279,11 @@ impl AckPolicy for TackPolicy {
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled
         // gap.
         self.schedule.on_repetition(is_repetition);
+        // The path made a copy: its sender waits for nothing, and a report that is due for new
+        // data says all that there is to say.
+        if is_copy && self.schedule.is_news() {
+            return self.decide(now);
+        }
         if new.is_none() || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);
         }

@@ -32,6 +32,8 @@ pub(crate) struct TackReader {
     peer: TackSyn,
     /// Number of the newest report.
     newest: Option<u32>,
+    /// The largest number of a transmission that reports told of.
+    largest: Option<PacketNumber>,
     received: u64,
     lost: u64,
     /// Period of acknowledgements, as the peer last said.
@@ -74,6 +76,7 @@ impl TackReader {
         let mut reader = Self {
             peer,
             newest: None,
+            largest: None,
             received: 0,
             lost: 0,
             period: None,
@@ -342,6 +345,8 @@ impl TackReader {
         info.numbered = true;
         info.above = Some(above.into());
         info.largest = largest;
+        info.largest_is_news = largest > self.largest;
+        self.largest = self.largest.max(largest);
         info.largest_age = Duration::from_micros(largest_delay.into());
         info.largest_left = largest.and_then(|number| context.log.sent_at(number));
         let newest = info.largest_left.and_then(|sent_at| {
@@ -354,7 +359,9 @@ impl TackReader {
             info.largest_repeated = report.repeated;
             info.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
             let fastest = Self::fastest(context, report.timing, largest);
-            if let Some(fastest) = fastest.or(newest) {
+            // A repeated report does not measure what it repeats once more (RFC 9002 §5.1): copies
+            // that waited together on their way would count for as many round trips.
+            if let Some(fastest) = fastest.or(newest.filter(|_| info.largest_is_news)) {
                 info.round_trip = Some(RoundTrip {
                     newest: newest.unwrap_or(fastest),
                     fastest,

@@ -51,6 +51,12 @@ impl Repeats {
         self.unheard = again;
     }
 
+    /// The last report is repeated only because it may have got lost: no loss is open, and the
+    /// sender does not repeat itself.
+    pub(super) fn is_for_chance(&self) -> bool {
+        self.spread == 0
+    }
+
     /// The sender repeats itself.
     pub(super) fn is_unheard(&self) -> bool {
         self.unheard

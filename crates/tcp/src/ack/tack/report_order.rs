@@ -47,6 +47,11 @@ impl GapReports {
         due: Instant::ZERO,
     };
 
+    /// It was reported for the first time less than `time` before `now`, or never.
+    pub(super) fn is_newer_than(self, now: Instant, time: Duration) -> bool {
+        self.first.is_none_or(|first| now < first + time)
+    }
+
     /// GapReports once more; a repair can be here `round` later, and no sooner.
     fn again(self, now: Instant, round: Duration) -> Self {
         let first = self.first.unwrap_or(now);
@@ -75,11 +80,6 @@ impl ReportOrder {
     /// Number of lost gaps.
     pub(super) fn len(&self) -> usize {
         self.due.len()
-    }
-
-    /// True when no gap is lost.
-    pub(super) fn is_empty(&self) -> bool {
-        self.due.is_empty()
     }
 
     /// True when some gap was never reported.
@@ -226,6 +226,6 @@ mod tests {
         for number in 0..GAPS {
             order.remove(PacketNumber(number), reported[number as usize]);
         }
-        assert!(order.is_empty());
+        assert_eq!(order.len(), 0);
     }
 }

@@ -12,6 +12,7 @@ use super::back_queue::{BackQueue, DENSE};
 use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
+use super::offered::Offered;
 use super::repeats::{Repeats, backed_off};
 use crate::ack::kind::{LossReporting, TackParams};
 use crate::ack::policy::{AckReason, Carried, DataArrival, SegmentOrder};
@@ -25,6 +26,8 @@ pub(super) const BASE_GAPS: u64 = 4;
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
 /// For so long data that acknowledges what arrived is believed to arrive itself soon.
 const SOON_TOLD: Duration = Duration::from_secs(4);
+/// Round trips after which the repair of a loss that was reported has come, or got lost itself.
+const ROUND_TRIPS: u32 = 4;
 /// Segments that arrive between two reports of losses, where many get lost.
 const SEGMENTS_OF_LOSSES: u64 = 16;
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
@@ -39,28 +42,6 @@ struct Growth {
     rate: Rate,
     /// When it was last larger by a good deal.
     at: Instant,
-}
-
-/// What the window offered last holds beyond L segments, and how fast the sender could use it.
-#[derive(Clone, Copy, Debug)]
-struct Offered {
-    bytes: u64,
-    rate: Rate,
-    /// RTTmin at that time.
-    rtt_min: Nanos,
-}
-
-impl Offered {
-    /// The longest period with which it does not make the sender stand still, `most` at most.
-    #[inline]
-    fn period(&self, most: Nanos) -> Nanos {
-        // A window that is large enough, as most are, costs no division.
-        if self.rate.takes(self.bytes, most + self.rtt_min) {
-            return most;
-        }
-        let lasts = self.rate.nanos_for(self.bytes);
-        lasts.saturating_sub(self.rtt_min).min(most)
-    }
 }
 
 /// A periodic acknowledgement that will be due.
@@ -100,6 +81,8 @@ pub(super) struct Schedule {
     last_report_at: Option<Instant>,
     /// When the last report of new arrivals left.
     told_at: Option<Instant>,
+    /// When the answer to the report before that should be here.
+    answer_due: Instant,
     /// Bytes that the sender may send beyond the newest that arrived.
     window_left: u64,
     /// Bytes since the last report, and when the first of them came.
@@ -142,6 +125,7 @@ impl Schedule {
             offered: None,
             last_report_at: None,
             told_at: None,
+            answer_due: Instant::ZERO,
             window_left: 0,
             pending: 0,
             pending_since: Instant::ZERO,
@@ -344,6 +328,11 @@ impl Schedule {
         self.pending == 0
     }
 
+    /// What arrived since the last report is not all copies that the path made.
+    pub(super) fn is_news(&self) -> bool {
+        self.is_news
+    }
+
     /// Data arrived at `now`, and so many bytes of it are `new`; `None` where all came before. The
     /// peer may send `window_left` more.
     #[inline]
@@ -423,6 +412,7 @@ impl Schedule {
         self.repeats = Repeats::default();
         self.last_report_at = None;
         self.told_at = None;
+        self.answer_due = Instant::ZERO;
         self.growth = Growth {
             rate: Rate::ZERO,
             at: arrival.now,
@@ -446,10 +436,11 @@ impl Schedule {
             let wait = self
                 .repeats
                 .next(|| self.period(gaps) + queueing, unreported)?;
-            return Some(DueReport::new(
-                self.last_report_at? + wait,
-                AckReason::Timer,
-            ));
+            let mut at = self.last_report_at? + wait;
+            if self.repeats.is_for_chance() {
+                at = at.max(self.answer_due);
+            }
+            return Some(DueReport::new(at, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold(gaps);
         // One interval after the last one, and not sooner.
@@ -510,6 +501,12 @@ impl Schedule {
             && self.shortest_interval() < self.time_period
     }
 
+    /// Something is lost, and its repair may be under way.
+    fn is_open(&self, now: Instant, gaps: &Gaps) -> bool {
+        let patience = || gaps.round_trip(self.rtt_min) * ROUND_TRIPS + self.time_period();
+        gaps.lost() > 0 && gaps.is_repair_awaited(now, patience())
+    }
+
     /// An acknowledgement of all that is pending leaves, as a report or without one.
     pub(super) fn on_report(&mut self, now: Instant, gaps: &Gaps) {
         if self.pending > 0 && self.pending < self.threshold(gaps) {
@@ -523,7 +520,7 @@ impl Schedule {
             // Of a copy that the path made there is nothing to say but what the last one said.
             self.repeats.on_repeated();
         } else {
-            let open = gaps.is_any_lost() && self.params.losses != LossReporting::Never;
+            let open = self.is_open(now, gaps) && self.params.losses != LossReporting::Never;
             let told_before = self.is_told_before(now);
             let backed_off = match self.told_at {
                 Some(told) if self.repeats.is_unheard() => backed_off(
@@ -534,11 +531,18 @@ impl Schedule {
             };
             // Our data tells it soon, as it is repeated until it arrives. After a long silence both
             // sides have backed off, and the way back may not have carried that data either.
-            if self.answered_at.is_some_and(|at| now <= at + SOON_TOLD) {
+            let soon_told = self.answered_at.is_some_and(|at| now <= at + SOON_TOLD);
+            if soon_told {
                 self.repeats.on_data(false);
             }
+            // The report before this one lets the sender go on as well: what it sends then is
+            // reported in its turn. Copies are for the case that it does not come.
+            self.answer_due = match self.told_at {
+                Some(told) => told + gaps.round_trip(self.rtt_min) + self.time_period(),
+                None => Instant::ZERO,
+            };
             self.repeats.on_report(
-                self.ack_loss_rate,
+                if soon_told { 0.0 } else { self.ack_loss_rate },
                 open,
                 self.params.beta,
                 told_before,
@@ -562,7 +566,7 @@ impl Schedule {
         }
         let is_lone = self.pending > 0 && self.is_lone(gaps);
         if carried == Carried::OnData {
-            if !gaps.is_any_lost() {
+            if !self.is_open(now, gaps) {
                 self.answered_at.get_or_insert(now);
             }
             self.conversation.on_data(now, is_lone, self.params.timer);

@@ -248,8 +248,7 @@ impl Bbr {
     fn update_full_pipe(&mut self, ack: &Ack, sample: Option<&RateSample>) {
         let floor = self.model.min_rtt().unwrap_or_default();
         let is_queued = ack.rtt.is_some_and(|rtt| rtt > floor.mul_f64(QUEUED));
-        self.full_pipe
-            .on_ack(ack.prior_in_flight, ack.in_recovery, is_queued);
+        self.full_pipe.on_ack(ack, is_queued);
         let Some(sample) = sample.filter(|_| self.round.started()) else {
             return;
         };
@@ -259,7 +258,7 @@ impl Bbr {
             .saturating_add(self.feedback.unreported())
             .max(self.initial_window);
         self.full_pipe
-            .on_round(bandwidth, sample.app_limited, overfull);
+            .on_round(bandwidth, sample.app_limited, overfull, self.mss);
     }
 
     fn check_drain(&mut self, ack: &Ack) {

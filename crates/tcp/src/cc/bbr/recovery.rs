@@ -3,12 +3,7 @@
 
 use super::super::Ack;
 use super::round::Round;
-
-/// Share of the data of an episode, a fiftieth, and segments, that must be lost before startup
-/// counts as overflowing a queue (draft-ietf-ccwg-bbr §5.3.1.3: `BBR.LossThresh`,
-/// `BBR.StartupFullLossCnt`).
-const OVERFLOW_PART: u64 = 50;
-const OVERFLOW_SEGMENTS: u64 = 6;
+use super::startup::is_overflow;
 
 /// The state of loss recovery, in the order of severity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -70,7 +65,7 @@ impl Watched {
             .lost
             .saturating_add(self.delivered)
             .saturating_add(in_flight);
-        self.lost >= OVERFLOW_SEGMENTS * mss && self.lost > all / OVERFLOW_PART
+        is_overflow(self.lost, all, mss)
     }
 }
 

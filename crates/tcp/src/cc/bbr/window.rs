@@ -39,14 +39,17 @@ impl Bbr {
         self.with_bursts(target)
     }
 
-    /// `cwnd` on its way to the target; cut to it only once the pipe was full.
+    /// `cwnd` on its way to the target, which no report of many segments takes it beyond; cut to
+    /// it only once the pipe was full.
     pub(super) fn grown(&self, ack: &Ack, cwnd: u64) -> u64 {
         let target = self.target();
         let grown = cwnd.saturating_add(ack.delivered);
         if self.full_pipe.reached() {
             grown.min(target)
-        } else if cwnd < target || ack.total_delivered < self.initial_window {
+        } else if ack.total_delivered < self.initial_window {
             grown
+        } else if cwnd < target {
+            grown.min(target)
         } else {
             cwnd
         }

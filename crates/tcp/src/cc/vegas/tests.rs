@@ -14,6 +14,8 @@ struct Driver {
     una: u64,
     /// Acknowledgements a round trip.
     acks: u64,
+    /// So many times as long as it is takes a round trip.
+    delay: u32,
 }
 
 impl Driver {
@@ -35,6 +37,7 @@ impl Driver {
             path,
             una: 0,
             acks,
+            delay: 1,
         }
     }
 
@@ -44,7 +47,7 @@ impl Driver {
 
     /// RTT with this many segments in flight: `window / bandwidth`, once the path is full.
     fn rtt(&self, window: u64) -> Duration {
-        BASE * window.max(self.path) as u32 / self.path as u32
+        self.delay * BASE * window.max(self.path) as u32 / self.path as u32
     }
 
     /// A window of data is sent and acknowledged.
@@ -97,6 +100,20 @@ fn it_settles_with_two_to_four_segments_waiting() {
             driver.window()
         );
         assert!(largest <= 130, "slow start ended late: {largest}");
+    }
+}
+
+/// After a timeout: both segments of a window waited in a host that slept for ten round trips.
+#[test]
+fn what_delays_two_segments_does_not_end_slow_start() {
+    for acks in [1000, 4, 1] {
+        let mut driver = Driver::new(100, acks);
+        assert_eq!(driver.window(), 2);
+        driver.vegas.meter.reset_base(Some(BASE));
+        driver.delay = 10;
+        driver.round();
+        driver.delay = 1;
+        assert!(driver.vegas.in_slow_start(), "{acks}");
     }
 }
 

@@ -117,3 +117,83 @@ fn an_answer_ends_the_copies_of_a_report() {
         assert_eq!(repeat.is_some(), is_repeated, "{pushed}");
     }
 }
+
+/// Reports get lost. What the report before the last brings about comes a round trip after it, and
+/// is reported in its turn: until then the last one needs no copy.
+#[test]
+fn a_copy_waits_for_the_answer_to_the_report_before() {
+    let at = Instant::from_millis;
+    let gaps = Gaps::new(TackParams::default().settle);
+    for (before, copy) in [
+        // A period after the last report, or after the answer to the one before.
+        (None, 1_010),
+        (Some(900), 1_010),
+        (Some(980), 1_030),
+        (Some(990), 1_040),
+    ] {
+        let mut schedule = Schedule::new(TackParams::default());
+        schedule.peer_mss = 1_000;
+        schedule.set_rtt_min(Duration::from_millis(40));
+        schedule.ack_loss_rate = 0.25;
+        if let Some(before) = before {
+            schedule.on_data(at(before), Some(2_000), 1 << 24);
+            schedule.on_report(at(before), &gaps);
+        }
+        schedule.on_data(at(1_000), Some(2_000), 1 << 24);
+        schedule.on_report(at(1_000), &gaps);
+        let due = schedule.due(&gaps, false).expect("reports get lost");
+        assert_eq!(due.at, at(copy), "{before:?}");
+    }
+}
+
+/// A loss that was reported for four round trips, and whose repair came under a number that does
+/// not show it: what arrives then is reported once.
+#[test]
+fn an_old_loss_draws_no_copies() {
+    let at = Instant::from_millis;
+    for (arrives, is_repeated) in [(1_005, true), (1_400, false)] {
+        let mut gaps = Gaps::new(TackParams::default().settle);
+        let mut schedule = Schedule::new(TackParams::default());
+        schedule.peer_mss = 1_000;
+        schedule.set_rtt_min(Duration::from_millis(40));
+        let data = tack_base::StreamOffset::range(1..170);
+        gaps.on_number(at(1_000), 1, data, 1_000, 1 << 24);
+        assert!(gaps.settle(at(1_000), Duration::from_millis(40)));
+        let wanted = crate::ack::tack::report_order::Wanted {
+            due: 4,
+            all_new: true,
+        };
+        gaps.report(wanted, at(1_000), Duration::from_millis(50), |_| true);
+        schedule.on_data(at(arrives), Some(169), 1 << 24);
+        schedule.on_report(at(arrives), &gaps);
+        assert_eq!(
+            schedule.due(&gaps, false).is_some(),
+            is_repeated,
+            "{arrives}"
+        );
+    }
+}
+
+/// A message that came again, and data that answered it before: that is repeated until it arrives.
+#[test]
+fn what_an_answer_tells_has_no_copies() {
+    let at = Instant::from_millis;
+    let gaps = Gaps::new(TackParams::default().settle);
+    for (answers, copies) in [(true, false), (false, true)] {
+        let mut schedule = Schedule::new(TackParams::default());
+        schedule.peer_mss = 1_000;
+        schedule.set_rtt_min(Duration::from_millis(40));
+        schedule.ack_loss_rate = 0.25;
+        schedule.on_data(at(0), Some(500), 1 << 24);
+        if answers {
+            schedule.on_ack_sent(at(1), Carried::OnData, &gaps);
+        } else {
+            schedule.on_report(at(1), &gaps);
+        }
+        schedule.on_data(at(60), None, 1 << 24);
+        schedule.on_news();
+        schedule.on_repetition(true);
+        schedule.on_report(at(60), &gaps);
+        assert_eq!(schedule.due(&gaps, false).is_some(), copies, "{answers}");
+    }
+}
