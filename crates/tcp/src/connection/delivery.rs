@@ -200,8 +200,10 @@ impl Connection {
         echoed: Option<u32>,
     ) -> Option<Duration> {
         if let Some(RoundTrip { newest, fastest }) = self.feedback.info.round_trip {
+            let most = self.longest_round_trip(arrived, delivery);
+            // The minimum of all is not raised by a figure that is too large.
             self.rtt
-                .sample(now, newest, fastest, self.snd.una, self.snd.nxt);
+                .sample(now, newest.min(most), fastest, self.snd.una, self.snd.nxt);
             self.rtt.tell();
             return Some(fastest);
         }
@@ -254,7 +256,11 @@ impl Connection {
                 && let Some(left) = info.largest_left
                 && let Some(age) = arrived.saturating_since(left).checked_sub(info.largest_age)
             {
-                self.sample_coarsely(now, age);
+                let most = self.longest_round_trip(arrived, delivery);
+                self.sample_coarsely(now, age.min(most));
+            } else {
+                // Progress ends it, whatever figures come with it.
+                self.end_backing_off(arrived, delivery);
             }
         } else if !delivery.repaired {
             // The acknowledgement may have been held back, and does not say for how long. That is
@@ -274,6 +280,22 @@ impl Connection {
             self.sample_coarsely(now, arrived.saturating_since(first).min(most));
         } else {
             self.end_backing_off(arrived, delivery);
+        }
+    }
+
+    /// The longest round trip that is believed, whatever the peer's figures say: twice the age of
+    /// the oldest that is acknowledged for the first time and left once, as round trips differ. Where
+    /// a hole was filled, behind which it may have waited, the age of the newest. Where there is
+    /// none, twice the timeout still lets it grow if round trips have.
+    fn longest_round_trip(&self, arrived: Instant, delivery: &Delivery) -> Duration {
+        let (left, times) = match delivery.repaired {
+            true => (delivery.newest_sent_at, 1),
+            false => (delivery.oldest_sent_at, 2),
+        };
+        match left.filter(|at| *at <= arrived) {
+            Some(left) => arrived.saturating_since(left) * times,
+            None if self.rtt.smoothed().is_some() => self.rtt.base_rto() * 2,
+            None => Duration::MAX,
         }
     }
 

@@ -20,10 +20,6 @@ use crate::send::sent::FlightStart;
 use crate::trace::Traced;
 use crate::transmit::{Batch, Transmit};
 
-/// Least round trips between two audits that the receive window has no room for: together they cost
-/// less than 1 % of the time.
-const ROUND_TRIPS_BETWEEN_AUDITS: u32 = 128;
-
 impl Connection {
     /// Appends the next segments to leave to `batch`, if there are any. Call until it says `None`.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Transmit> {
@@ -228,8 +224,8 @@ impl Connection {
     fn may_audit(&mut self, now: Instant, plan: &Plan) -> bool {
         let behind = self.queue.end().min(self.window.edge());
         let has_room = self.window.edge() >= plan.range.end + self.bytes_in_flight();
-        let rest = self.rtt.smoothed().unwrap_or_default() * ROUND_TRIPS_BETWEEN_AUDITS;
-        (has_room || self.audit.has_rested(now, rest))
+        let min_rtt = self.rtt.min().unwrap_or_default();
+        (has_room || self.audit.may_stop(now, min_rtt))
             && !plan.forced
             && self.recovery.is_idle()
             && self.log.lost_bytes() == 0
@@ -250,7 +246,8 @@ impl Connection {
         self.log.mark_kept_back(number);
         self.snd.nxt = plan.range.end;
         self.persist.on_sent(self.snd.nxt);
-        self.audit.keep(plan.range.clone(), number, now);
+        let min_rtt = self.rtt.min().unwrap_or_default();
+        self.audit.keep(plan.range.clone(), number, now, min_rtt);
         self.telemetry.counters.audits += 1;
         self.arm_retransmission(now, false);
     }

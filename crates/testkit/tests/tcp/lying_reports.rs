@@ -413,3 +413,119 @@ fn reports_stop_for_a_while() {
         assert!(done, "{congestion}: {app:?}\n{}", pair.trace());
     }
 }
+
+/// Which figures of a report are those of an old one.
+#[derive(Clone, Copy)]
+struct Old {
+    largest: bool,
+    timing: bool,
+}
+
+/// From the seventh report on these figures are those of that one; lists and cumulative
+/// acknowledgements go on.
+fn repeat_figures(old: Old) -> Lie {
+    let mut reports = 0;
+    let mut first = None;
+    Box::new(move |header, _| {
+        if let Some(TackOption::Report(report)) = &mut header.options.tack {
+            reports += 1;
+            if reports > 6 {
+                let first = *first.get_or_insert(*report);
+                if old.timing {
+                    report.timing = first.timing;
+                }
+                if old.largest {
+                    (report.largest, report.largest_delay) = (first.largest, first.largest_delay);
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn old_timing_is_repeated() {
+    outlive("old timing", || {
+        repeat_figures(Old {
+            largest: false,
+            timing: true,
+        })
+    });
+}
+
+#[test]
+fn old_figures_are_repeated() {
+    outlive("old figures", || {
+        repeat_figures(Old {
+            largest: true,
+            timing: true,
+        })
+    });
+}
+
+/// The newest number does not grow any more, and nothing tells of times.
+#[test]
+fn the_newest_number_freezes_and_times_are_missing() {
+    outlive("frozen number", || {
+        let mut acknowledgements = 0;
+        let mut largest = None;
+        Box::new(move |header, _| {
+            acknowledgements += 1;
+            if acknowledgements > 6
+                && let Some(TackOption::Report(report)) = &mut header.options.tack
+            {
+                report.largest = *largest.get_or_insert(report.largest);
+                report.timing = None;
+            }
+        })
+    });
+}
+
+/// The same, and nothing is told of losses, of blocks, and of how much waits.
+#[test]
+fn nothing_but_the_cumulative_acknowledgement_is_new() {
+    outlive("frozen", || {
+        let mut acknowledgements = 0;
+        let mut largest = None;
+        Box::new(move |header, payload| {
+            acknowledgements += 1;
+            if acknowledgements <= 6 || header.flags.syn() {
+                return;
+            }
+            relist(header, payload, |_, _| false);
+            match &mut header.options.tack {
+                Some(TackOption::Report(report)) => {
+                    report.largest = *largest.get_or_insert(report.largest);
+                    report.timing = None;
+                    report.above = 0;
+                }
+                Some(TackOption::Loss(_)) => header.options.tack = None,
+                _ => {}
+            }
+        })
+    });
+}
+
+/// A whole old report with each new number.
+#[test]
+fn an_old_report_is_sent_as_new() {
+    outlive("old report", || {
+        let mut reports = 0;
+        let mut old = None;
+        Box::new(move |header, payload| {
+            relist(header, payload, |_, _| false);
+            match &mut header.options.tack {
+                Some(TackOption::Loss(_)) => header.options.tack = None,
+                Some(TackOption::Report(report)) => {
+                    reports += 1;
+                    if reports > 6 {
+                        let number = report.number;
+                        *report = *old.get_or_insert(*report);
+                        report.number = number;
+                        report.lists = false;
+                    }
+                }
+                _ => {}
+            }
+        })
+    });
+}

@@ -267,8 +267,7 @@ fn audits_cost_little_where_the_receive_window_limits() {
                 "{congestion} {receive_buffer} {audits} audits {:.4}",
                 audited / free
             );
-            // Below one bdp the window is full all the time, and nothing would follow the hole. Up to
-            // two, audits are rare.
+            // Where the window has no room for a hole, audits are rare.
             assert!(audits > 0 || receive_buffer < 2_000_000);
             assert!(audited < 1.01 * free, "{congestion} {receive_buffer}");
         }
@@ -279,11 +278,11 @@ fn audits_cost_little_where_the_receive_window_limits() {
 /// not felt, and the other kind is found out.
 #[test]
 fn listeners_audit_by_default() {
-    let served = |audit, bytes: u64, queue, lie: Lie| {
+    let served = |audit, bytes: u64, delay, queue, receive_buffer, lie: Lie| {
         let seen = Rc::new(Seen::default());
         let (sender, receiver) = (seen.clone(), seen);
         let mut backward =
-            Model::wire(ms(20), Rate::from_bits_per_sec(100_000_000)).judged(move |packet| {
+            Model::wire(delay, Rate::from_bits_per_sec(100_000_000)).judged(move |packet| {
                 if let Some(TackOption::Data(stamp)) = packet.segment.header.options.tack {
                     let end = packet.segment.header.seq + packet.segment.payload.len() as u32;
                     sender.end.set(end.0);
@@ -293,7 +292,7 @@ fn listeners_audit_by_default() {
             });
         backward.queue = queue;
         let forward = Model {
-            delay: ms(20),
+            delay,
             ..Model::default()
         }
         .rewritten(move |header| {
@@ -303,6 +302,7 @@ fn listeners_audit_by_default() {
         });
         let config = Config {
             audit,
+            receive_buffer,
             ..Config::default()
         };
         let mut pair = Pair::open(1, &config, forward, backward);
@@ -314,8 +314,9 @@ fn listeners_audit_by_default() {
         pair
     };
     let bytes = 100_000_000;
-    let [mut audited, mut trusted] =
-        [Audits::default(), Audits::Never].map(|audit| served(audit, bytes, 340, |_, _| {}));
+    let ample = 64 << 20;
+    let [mut audited, mut trusted] = [Audits::default(), Audits::Never]
+        .map(|audit| served(audit, bytes, ms(20), 340, ample, |_, _| {}));
     let (cost, free) = (audited.elapsed(), trusted.elapsed());
     assert_eq!(audited.app(Side::Client).read, bytes);
     assert_eq!(trusted.app(Side::Client).read, bytes);
@@ -324,7 +325,7 @@ fn listeners_audit_by_default() {
     assert!(audits > 10, "{audits}");
     assert!(cost.as_secs_f64() < 1.01 * free.as_secs_f64());
     // What got lost would stop this one by itself, sooner.
-    let mut pair = served(Audits::default(), bytes, 1_000_000, optimist);
+    let mut pair = served(Audits::default(), bytes, ms(20), 1_000_000, ample, optimist);
     let closed = pair.app(Side::Server).closed();
     assert_eq!(closed, Some(CloseReason::Dishonest));
 }

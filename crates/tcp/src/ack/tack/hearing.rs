@@ -50,6 +50,8 @@ pub(super) struct Hearing {
     mode: Mode,
     /// Acknowledgements without a report, while reports are expected.
     absence: Absence,
+    /// Reports in a row that were refused.
+    refused: Run,
     /// When the first of them in a row that carries data with a stamp left, on the peer's clock.
     row_left: Option<u32>,
     /// Bytes acknowledged since the last acknowledgement that counted, whether it was a report or
@@ -112,6 +114,7 @@ impl Hearing {
         Self {
             mode: Mode::Reports,
             absence: Absence::new(),
+            refused: Run::default(),
             row_left: None,
             unreported: 0,
             counted_at: None,
@@ -187,11 +190,13 @@ impl Hearing {
         };
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         self.row_left = None;
+        self.refused.end();
         self.unreported = 0;
     }
 
     /// A report came through; the largest number that its sender received is `largest`.
     pub(super) fn on_report(&mut self, context: &ReadContext<'_>, largest: Option<PacketNumber>) {
+        self.refused.end();
         match &mut self.mode {
             Mode::Reports => {
                 self.unreported = 0;
@@ -325,8 +330,9 @@ impl Hearing {
     }
 
     /// A report came that was refused, as each is of a receiver whose numbers are not ours since
-    /// one was damaged on the way. It is of no more use than an acknowledgement without a report,
-    /// and ends a probe.
+    /// one was damaged on the way. It is of less use than an acknowledgement without a report, as
+    /// not even what it acknowledges counts: three in a row over a round trip are enough, however
+    /// many a path lets pass without the option. It ends a probe.
     pub(super) fn on_refused(
         &mut self,
         context: &ReadContext<'_>,
@@ -337,6 +343,10 @@ impl Hearing {
             Mode::Probe { .. } => self.fall_back(context, None),
             Mode::Plain { .. } => {}
             Mode::Reports | Mode::Trial { .. } => {
+                let span = context.smoothed_rtt.max(told.1);
+                if context.snd_una < context.snd_nxt && self.refused.add(context.arrived, span) {
+                    return self.fall_back(context, None);
+                }
                 self.on_no_report(context, Carrier::Alone { lists: true }, due, told);
             }
         }

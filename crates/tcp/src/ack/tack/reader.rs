@@ -34,6 +34,8 @@ pub(crate) struct TackReader {
     newest: Option<u32>,
     /// The largest number of a transmission that reports told of.
     largest: Option<PacketNumber>,
+    /// The departures that timing echoes named, microseconds: the last one, and the latest.
+    echoed: Option<(u32, u32)>,
     received: u64,
     lost: u64,
     /// Period of acknowledgements, as the peer last said.
@@ -76,6 +78,7 @@ impl TackReader {
         let mut reader = Self {
             peer,
             newest: None,
+            echoed: None,
             largest: None,
             received: 0,
             lost: 0,
@@ -245,8 +248,12 @@ impl TackReader {
         if sound { Ok(()) } else { Err(InvalidFeedback) }
     }
 
-    /// The round trip of the segment that is echoed. A departure at which nothing left names none.
+    /// The round trip of the segment that is echoed. A departure at which nothing left names none,
+    /// nor does one that was named before, or that is a round trip before another that was: each
+    /// report measures what came since the one before, and an old figure that is repeated would be
+    /// a longer round trip each time.
     fn fastest(
+        &mut self,
         context: &ReadContext<'_>,
         echo: Option<TimingEcho>,
         largest: Option<PacketNumber>,
@@ -256,7 +263,29 @@ impl TackReader {
         let left = context
             .log
             .left_at(context.arrived, echo.departure, largest);
-        (left != Some(false)).then_some(measured)
+        if left == Some(false) || !self.is_news(echo.departure, context.smoothed_rtt) {
+            return None;
+        }
+        Some(measured)
+    }
+
+    /// Whether this departure was not named before. Reordering has some named after later ones.
+    fn is_news(&mut self, departure: u32, round_trip: Duration) -> bool {
+        let Some((last, latest)) = self.echoed else {
+            self.echoed = Some((departure, departure));
+            return true;
+        };
+        let before = latest.wrapping_sub(departure) as i32;
+        let is_news = match u32::try_from(before) {
+            Ok(0) => false,
+            Ok(before) => departure != last && Duration::from_micros(before.into()) < round_trip,
+            Err(_) => true,
+        };
+        if is_news {
+            let latest = if before < 0 { departure } else { latest };
+            self.echoed = Some((departure, latest));
+        }
+        is_news
     }
 
     /// Reads the option, or what comes without it.
@@ -358,10 +387,11 @@ impl TackReader {
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
             info.largest_repeated = report.repeated;
             info.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
-            let fastest = Self::fastest(context, report.timing, largest);
+            let fastest = self.fastest(context, report.timing, largest);
             // A repeated report does not measure what it repeats once more (RFC 9002 §5.1): copies
             // that waited together on their way would count for as many round trips.
-            if let Some(fastest) = fastest.or(newest.filter(|_| info.largest_is_news)) {
+            let news = newest.filter(|_| info.largest_is_news);
+            if let Some(fastest) = fastest.or(news) {
                 info.round_trip = Some(RoundTrip {
                     newest: newest.unwrap_or(fastest),
                     fastest,
