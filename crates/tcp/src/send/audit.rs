@@ -163,6 +163,7 @@ mod tests {
             StreamOffset::range(1000..2000),
             PacketNumber(7),
             Instant::ZERO,
+            Duration::ZERO,
         );
         assert!(!audit.is_failed(
             StreamOffset(1000),
