@@ -67,6 +67,15 @@ impl Connection {
         true
     }
 
+    /// True when an error of the path ended it, of which the peer knows nothing.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let reason = self.close_reason();
+        matches!(
+            reason,
+            Some(CloseReason::Unreachable | CloseReason::NoRoute)
+        )
+    }
+
     /// Since when there has been no route; whatever was heard of the peer came over one.
     fn has_no_route_for(&mut self, now: Instant) -> Duration {
         let heard = self.keep_alive.last_heard();

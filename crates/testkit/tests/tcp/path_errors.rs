@@ -122,7 +122,7 @@ fn a_closed_port_ends_an_established_connection_that_asked_for_it() {
             assert!(told(&mut endpoint, id, first, soft));
         }
         assert_eq!(endpoint.get(id).unwrap().state(), State::Established);
-        assert!(told(&mut endpoint, id, first + 1460, closed));
+        assert!(told(&mut endpoint, id, first, closed));
         let reason = endpoint.get(id).unwrap().close_reason();
         assert_eq!(reason, hard_errors.then_some(CloseReason::Unreachable));
     }
@@ -166,6 +166,45 @@ fn no_route_for_a_second_ends_an_established_connection_that_asked_for_it() {
     assert!(told(&mut endpoint, id, syn.seq, PathError::NoRoute));
     let reason = endpoint.get(id).unwrap().close_reason();
     assert_eq!(reason, Some(CloseReason::NoRoute));
+}
+
+/// Where the error was forged, or the route is back, the peer must not take it for the end of the
+/// application, which may connect again.
+#[test]
+fn a_peer_that_is_alive_hears_of_the_end_when_the_application_lets_go() {
+    let mut endpoint = endpoint();
+    let config = Config {
+        hard_errors: true,
+        ..Config::default()
+    };
+    let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
+    let id = dialed.expect("there are free ports");
+    let syn = drain(&mut endpoint, NOW).remove(0).1;
+    arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+    endpoint
+        .get_mut(id)
+        .unwrap()
+        .write(NOW, &[7; 4000])
+        .unwrap();
+    drain(&mut endpoint, NOW);
+    let closed = PathError::PortUnreachable;
+    assert!(told(&mut endpoint, id, syn.seq + 1, closed));
+    drain(&mut endpoint, NOW);
+    let data = Header {
+        ack: syn.seq + 1,
+        seq: SeqNum(501),
+        flags: Flags::ACK,
+        ..syn_ack(&syn)
+    };
+    let answers = arrive(&mut endpoint, NOW, peer(1), data.clone(), b"more");
+    assert_eq!(answers.len(), 0);
+    endpoint.release(NOW, id);
+    drain(&mut endpoint, NOW);
+    let answers = arrive(&mut endpoint, NOW, peer(1), data, b"more");
+    assert!(
+        answers.len() == 1 && answers[0].1.flags.rst(),
+        "{answers:?}"
+    );
 }
 
 /// What is heard of the peer meanwhile came over a route.
