@@ -21,6 +21,12 @@ struct World {
 impl World {
     fn new(waits: &[&str], connects: &[&str]) -> Option<Self> {
         let mut network = network(2, |network| {
+            // No second address beside the given one, from which answers might leave.
+            let script = "echo 1 > /proc/sys/net/ipv6/conf/default/addr_gen_mode";
+            for host in [WAITS, CONNECTS] {
+                let run = network.command(host, "sh").args(["-c", script]).status();
+                run.map_err(|error| error.to_string())?;
+            }
             network.cable((WAITS, waits), (CONNECTS, connects))
         })?;
         network.end_after(PATIENCE);
