@@ -7,7 +7,8 @@ use clap::Args;
 
 use crate::exit::Failure;
 
-/// `host`, `host:port`, `[v6]:port` or a bare IPv6 address; not yet resolved.
+/// `host`, `host:port`, `[v6]:port` or a bare IPv6 address, link-local ones with their interface
+/// (`fe80::1%eth0`); not yet resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
     host: String,
@@ -33,17 +34,15 @@ impl FromStr for Address {
         let port = |text: &str| text.parse::<u16>().map_err(|_| bad());
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']').ok_or_else(bad)?;
-            host.split('%')
-                .next()
-                .unwrap_or(host)
-                .parse::<Ipv6Addr>()
-                .map_err(|_| bad())?;
+            if !is_v6(host) {
+                return Err(bad());
+            }
             match rest.strip_prefix(':') {
                 Some(rest) => (host, Some(port(rest)?)),
                 None if rest.is_empty() => (host, None),
                 None => return Err(bad()),
             }
-        } else if text.parse::<Ipv6Addr>().is_ok() {
+        } else if is_v6(text) {
             (text, None)
         } else {
             match text.rsplit_once(':') {
@@ -62,6 +61,29 @@ impl FromStr for Address {
             port,
         })
     }
+}
+
+/// Whether this is an IPv6 address, with an interface beside it or not (RFC 4007 §11).
+fn is_v6(text: &str) -> bool {
+    let (ip, interface) = match text.split_once('%') {
+        Some((ip, interface)) => (ip, Some(interface)),
+        None => (text, None),
+    };
+    interface != Some("") && ip.parse::<Ipv6Addr>().is_ok()
+}
+
+/// The name of an interface of this machine, or its number where it has none.
+fn interface(index: u32) -> String {
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let found = all
+        .into_iter()
+        .find(|interface| interface.index == Some(index));
+    found.map_or_else(|| index.to_string(), |interface| interface.name)
+}
+
+/// Whether the address is one of a link, and it is not known of which.
+fn lacks_interface(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
 /// Which addresses of a name are meant.
@@ -129,11 +151,9 @@ impl Address {
     /// Where a peer is; without the port if that is `default_port`, so that its other services are
     /// found there as well.
     pub(crate) fn of(peer: SocketAddr, default_port: u16) -> Self {
-        if peer.port() == default_port {
-            peer.ip().into()
-        } else {
-            peer.into()
-        }
+        let mut address = Self::from(peer);
+        address.port = address.port.filter(|port| *port != default_port);
+        address
     }
 
     /// The port that it names.
@@ -169,8 +189,12 @@ impl Address {
             Ok(ip) => vec![SocketAddr::new(ip, port)],
             Err(_) => tokio::net::lookup_host((self.host.as_str(), port))
                 .await
-                .map_err(|error| {
-                    Failure::network(format!("{} has no address: {error}", self.host))
+                .map_err(|error| match self.host.split_once('%') {
+                    Some((_, interface)) => Failure::usage(format!(
+                        "{}: this machine has no interface {interface}",
+                        self.host
+                    )),
+                    None => Failure::network(format!("{} has no address: {error}", self.host)),
                 })?
                 .collect(),
         };
@@ -183,6 +207,13 @@ impl Address {
                 self.host
             )));
         }
+        if addresses.iter().all(lacks_interface) {
+            return Err(Failure::usage(format!(
+                "{} is an address within one network: expected this machine's interface to it, too, such as {0}%eth0",
+                addresses[0].ip()
+            )));
+        }
+        addresses.retain(|address| !lacks_interface(address));
         addresses.sort_by_key(SocketAddr::is_ipv6);
         addresses.dedup();
         if addresses.is_empty() {
@@ -212,8 +243,14 @@ impl From<IpAddr> for Address {
 
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Self {
+        let host = match address {
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+                format!("{}%{}", v6.ip(), interface(v6.scope_id()))
+            }
+            _ => address.ip().to_string(),
+        };
         Self {
-            host: address.ip().to_string(),
+            host,
             port: Some(address.port()),
         }
     }
@@ -243,6 +280,9 @@ mod tests {
             ("::1", "::1", None),
             ("[::1]", "::1", None),
             ("[::1]:80", "::1", Some(80)),
+            ("fe80::1%eth0", "fe80::1%eth0", None),
+            ("[fe80::1%eth0]", "fe80::1%eth0", None),
+            ("[fe80::1%eth0]:7777", "fe80::1%eth0", Some(7777)),
         ] {
             assert_eq!(
                 text.parse(),
@@ -261,12 +301,34 @@ mod tests {
             "[::1",
             "[::1]80",
             "[no]:1",
+            "fe80::1%",
+            "[fe80::1%]:7777",
             "a b",
             "dir/file",
             "7831",
         ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_address_within_a_network_needs_the_interface() {
+        let resolve = async |text: &str| {
+            let address: Address = text.parse().unwrap();
+            address.resolve(7, Reach::Anywhere, Family::Any).await
+        };
+        let words = resolve("fe80::1").await.unwrap_err().to_string();
+        assert!(words.contains("fe80::1%eth0"), "{words}");
+        let words = resolve("[fe80::1%nosuch]:5").await.unwrap_err().to_string();
+        assert!(words.contains("no interface nosuch"), "{words}");
+        let found = resolve("fe80::1%lo").await.unwrap();
+        let [SocketAddr::V6(found)] = found[..] else {
+            panic!("{found:?}");
+        };
+        assert!(found.scope_id() != 0 && found.port() == 7);
+        let again = Address::of(found.into(), 7);
+        assert_eq!(again.to_string(), "fe80::1%lo");
+        assert_eq!(again.to_string().parse(), Ok(again));
     }
 
     #[tokio::test]

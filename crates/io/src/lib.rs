@@ -28,11 +28,13 @@ pub mod udp;
 #[cfg(target_os = "linux")]
 pub mod within;
 
+pub use address::canonical;
 pub use clock::Clock;
 #[cfg(target_os = "linux")]
 pub use distance::{Distance, distance};
 pub use timer::PacingTimer;
 pub use tun::{TunNetwork, TunOptions, TunReceiver, TunSender};
 pub use udp::{
-    Datagrams, Received, Segmentation, SendCause, SendError, UdpOptions, UdpReceiver, UdpSender,
+    Datagrams, QuotedSegment, Received, Refused, Segmentation, SendCause, SendError, UdpOptions,
+    UdpReceiver, UdpSender,
 };

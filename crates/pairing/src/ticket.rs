@@ -96,6 +96,8 @@ pub enum BadTicket {
 
 impl Ticket {
     /// A ticket that names as many of `addresses` as fit, in their order: three IPv4, or two IPv6.
+    /// Link-local ones of IPv6 are left out: each machine has its own name for the interface that
+    /// they need beside them.
     pub fn new(
         issuer: PublicKey,
         secret: Secret,
@@ -105,7 +107,10 @@ impl Ticket {
         let mut room = ADDRESS_ROOM;
         let mut fitting: Vec<SocketAddr> = Vec::new();
         for address in addresses {
+            let needs_interface =
+                matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local());
             if fitting.len() < MAX_ADDRESSES
+                && !needs_interface
                 && encoded_len(&address) <= room
                 && !fitting.contains(&address)
             {

@@ -172,7 +172,7 @@ async fn open(
     if !handle.local.reaches(peer.ip().to_canonical()) {
         return Err(ConnectError::AddressFamily(peer));
     }
-    let shown = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let shown = tack_io::canonical(peer);
     let (peer, port) = handle.local.name(shown, port);
     let config = handle.prepare(config.unwrap_or(&handle.config), Some(peer));
     let id = handle.run(|state, now| {

@@ -136,7 +136,9 @@ impl Driver {
         };
         for _ in 0..ANSWERS {
             match receiver.poll_refused(cx) {
-                Poll::Ready(Ok(peer)) => self.shared.run(|state, now| state.refused(now, peer)),
+                Poll::Ready(Ok(refused)) => {
+                    self.shared.run(|state, now| state.refused(now, &refused));
+                }
                 // Where the system does not tell, timers find out.
                 Poll::Ready(Err(_)) | Poll::Pending => return,
             }

@@ -53,6 +53,9 @@ pub enum ConnectError {
     /// cannot be reached.
     #[error("nobody listens at {0}, or it cannot be reached (an ICMP error)")]
     Unreachable(SocketAddr),
+    /// This machine's system has no route to the peer: no network, or not its own.
+    #[error("this machine has no route to {0}")]
+    NoRoute(SocketAddr),
     /// The peer did not answer in time.
     #[error("{0} does not answer")]
     TimedOut(SocketAddr),
@@ -86,6 +89,7 @@ impl From<ConnectError> for io::Error {
             ConnectError::Refused { .. } => io::ErrorKind::ConnectionRefused,
             ConnectError::Unreachable(_) => io::ErrorKind::ConnectionRefused,
             ConnectError::TimedOut(_) => io::ErrorKind::TimedOut,
+            ConnectError::NoRoute(_) => io::ErrorKind::NetworkUnreachable,
             ConnectError::Closed(reason) => kind(*reason),
             ConnectError::Endpoint(_) => io::ErrorKind::NotConnected,
             ConnectError::Resolve(inner) | ConnectError::Io(inner) => inner.kind(),
@@ -202,6 +206,7 @@ fn kind(reason: CloseReason) -> io::ErrorKind {
         CloseReason::Refused => io::ErrorKind::ConnectionRefused,
         CloseReason::Unreachable => io::ErrorKind::HostUnreachable,
         CloseReason::TimedOut => io::ErrorKind::TimedOut,
+        CloseReason::NoRoute => io::ErrorKind::NetworkUnreachable,
         CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
         CloseReason::Dishonest => io::ErrorKind::InvalidData,
         _ => io::ErrorKind::Other,
@@ -217,6 +222,7 @@ fn describe(reason: CloseReason) -> &'static str {
             "the peer is gone: it cannot be reached, or its UDP port is closed"
         }
         CloseReason::TimedOut => "the peer stopped answering",
+        CloseReason::NoRoute => "this machine has no route to the peer",
         CloseReason::Aborted => "the connection was aborted on this side",
         CloseReason::Dishonest => "the peer acknowledged what it was not sent",
         _ => "the connection ended",

@@ -1,9 +1,11 @@
 //! Sending: one batch at a time from the core to the socket; what a short send leaves over is kept.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
 use tack_base::Instant;
+use tack_io::QuotedSegment;
 use tack_io::udp::SendCause;
 use tack_tcp::{Batch, Endpoint as Core};
 use tack_wire::checksum::PROTOCOL_UDP;
@@ -56,6 +58,14 @@ pub(crate) enum Flushed {
         peer: SocketAddr,
         /// Bytes of the segment.
         len: usize,
+    },
+    /// The system has no route to `peer`: `segment` and those behind it in the batch are lost. Flush
+    /// again.
+    NoRoute {
+        /// The peer.
+        peer: SocketAddr,
+        /// How the segment began.
+        segment: QuotedSegment,
     },
 }
 
@@ -199,13 +209,27 @@ impl Outgoing {
                         .saturating_sub(self.sender.prefix()),
                 })
             }
-            SendCause::Failed(_) => {
+            SendCause::Failed(error) => {
                 // No route, a firewall, no memory: the same would meet the rest. Retransmission is
-                // the transport's business, and its timers decide when giving up is
-                // due.
+                // the transport's business.
                 self.failures += 1;
-                Ok(())
+                let segment = self.buffer.get(pending.sent + self.sender.prefix()..);
+                match segment.and_then(QuotedSegment::parse) {
+                    Some(segment) if is_no_route(error.kind()) => {
+                        self.pending = None;
+                        Err(Flushed::NoRoute { peer, segment })
+                    }
+                    // Its timers decide when giving up is due.
+                    _ => Ok(()),
+                }
             }
         }
     }
+}
+
+fn is_no_route(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::NetworkDown
+    )
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use tack_base::Instant;
-use tack_io::PacingTimer;
-use tack_tcp::{ConnectionId, Endpoint as Core, State as TcpState};
+use tack_io::{PacingTimer, QuotedSegment, Refused};
+use tack_tcp::{ConnectionId, Endpoint as Core, PathError, State as TcpState, Tuple};
 use tack_wire::icmp::smaller_mtu;
 
 use crate::address::is_loopback;
@@ -156,6 +156,9 @@ impl State {
                     return;
                 }
                 Flushed::TooLong { peer, len } => self.narrow(now, peer, len),
+                Flushed::NoRoute { peer, segment } => {
+                    self.fail(now, peer, segment, PathError::NoRoute);
+                }
             }
         }
     }
@@ -242,10 +245,14 @@ impl State {
         self.dialing.push(id);
     }
 
-    /// ICMP says that the port of `peer` is closed: connections in SYN-SENT to it fail. An
-    /// established connection ends only on loopback, where nobody can forge ICMP; elsewhere its
-    /// timers decide.
-    pub(crate) fn refused(&mut self, now: Instant, peer: SocketAddr) {
+    /// ICMP says that a peer's port is closed: connections in SYN-SENT to it fail. Established
+    /// connections end on loopback, where nobody can forge ICMP. Elsewhere the one ends whose segment
+    /// is quoted, if its settings say so, and timers decide of the others.
+    pub(crate) fn refused(&mut self, now: Instant, refused: &Refused) {
+        let Refused { peer, segment } = *refused;
+        if let Some(segment) = segment.filter(|_| !is_loopback(peer)) {
+            self.fail(now, peer, segment, PathError::PortUnreachable);
+        }
         let Self {
             core,
             slots,
@@ -273,6 +280,16 @@ impl State {
         } else {
             dialing.iter().copied().for_each(end);
         }
+    }
+
+    /// A segment to `peer` did not arrive.
+    fn fail(&mut self, now: Instant, peer: SocketAddr, segment: QuotedSegment, why: PathError) {
+        let tuple = Tuple {
+            local_port: segment.src_port,
+            remote_port: segment.dst_port,
+            peer,
+        };
+        self.core.handle_path_error(now, &tuple, segment.seq, why);
     }
 
     /// Wakes `waker` once the lock is free.

@@ -85,6 +85,7 @@ impl Stream {
                 CloseReason::Refused => ConnectError::Refused { peer, port },
                 CloseReason::Unreachable => ConnectError::Unreachable(peer),
                 CloseReason::TimedOut => ConnectError::TimedOut(peer),
+                CloseReason::NoRoute => ConnectError::NoRoute(peer),
                 reason => ConnectError::Closed(reason),
             }))
         })

@@ -82,6 +82,13 @@ pub struct Config {
     pub user_timeout: Option<Duration>,
     /// Keep-alive probing (RFC 9293 §3.8.4). Default off.
     pub keep_alive: Option<KeepAlive>,
+    /// An ICMP message that says that nobody has the peer's port ends an established connection at
+    /// once, if it quotes a segment that is under way (RFC 9293 §3.9.2.2, RFC 5927 §4.1). For
+    /// applications that connect again: who does not see the segments can forge it by guessing the
+    /// ports and a sequence number within the window. So does this side's system, if it has no route
+    /// to the peer for a second. Default false: timers decide (RFC 5927 §5.2). An attempt to connect
+    /// ends at once either way.
+    pub hard_errors: bool,
     /// Length of TIME-WAIT (2 MSL). Default 60 s; carriers with private port spaces may shorten
     /// it.
     pub time_wait: Duration,
@@ -295,6 +302,7 @@ impl Default for Config {
             syn_retries: 7,
             user_timeout: Some(Duration::from_secs(300)),
             keep_alive: None,
+            hard_errors: false,
             time_wait: Duration::from_secs(60),
             fin_wait: Duration::from_secs(60),
             audit: Audits::default(),

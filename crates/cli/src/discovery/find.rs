@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
-use mdns_sd::{IfKind, Receiver, ServiceDaemon, ServiceEvent};
+use mdns_sd::{IfKind, Receiver, ScopedIp, ServiceDaemon, ServiceEvent};
 use tokio::time::Instant;
 
 use super::{Mark, SERVICE};
@@ -22,6 +22,16 @@ fn is_of_a_neighbour(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
     let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
     !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_broadcast)
+}
+
+/// An address as it was announced, with the interface where that was if it means nothing without.
+fn on_interface(ip: &ScopedIp, port: u16) -> SocketAddr {
+    match ip {
+        ScopedIp::V6(v6) if v6.addr().is_unicast_link_local() => {
+            SocketAddrV6::new(*v6.addr(), port, 0, v6.scope_id().index).into()
+        }
+        _ => SocketAddr::new(ip.to_ip_addr(), port),
+    }
 }
 
 /// Looks for programs with one mark.
@@ -96,7 +106,7 @@ impl Finder {
             let mut addresses: Vec<SocketAddr> = service
                 .get_addresses()
                 .iter()
-                .map(|ip| SocketAddr::new(ip.to_ip_addr(), port))
+                .map(|ip| on_interface(ip, port))
                 .filter(|address| is_of_a_neighbour(address.ip()))
                 .collect();
             addresses.sort();

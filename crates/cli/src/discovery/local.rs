@@ -1,36 +1,61 @@
 //! Addresses of this machine that a peer can type.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// What a peer can type to reach a socket that is bound to `bound`, the likeliest first; never an
-/// unspecified address.
+/// unspecified address. Link-local addresses where there are no others, as between two machines on
+/// a cable, those of IPv6 with this machine's interface; loopback where there is nothing else.
 pub(crate) fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];
     }
-    let primary = primary(bound.is_ipv6());
-    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-    let others = interfaces
-        .iter()
-        .filter(|interface| interface.is_oper_up())
-        .map(if_addrs::Interface::ip);
-    let mut found = order(primary, others, bound.is_ipv6());
-    if found.is_empty() {
-        found.push(if bound.is_ipv4() {
-            Ipv4Addr::LOCALHOST.into()
-        } else {
-            Ipv6Addr::LOCALHOST.into()
-        });
-    }
-    let port = bound.port();
-    found
+    let (with_v6, port) = (bound.is_ipv6(), bound.port());
+    let mut interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    interfaces.retain(if_addrs::Interface::is_oper_up);
+    let others = interfaces.iter().map(if_addrs::Interface::ip);
+    let found = order(primary(with_v6), others, with_v6);
+    let mut found: Vec<SocketAddr> = found
         .into_iter()
         .map(|ip| SocketAddr::new(ip, port))
-        .collect()
+        .collect();
+    if found.is_empty() {
+        let on_links = interfaces
+            .iter()
+            .map(|interface| (interface.ip(), interface.index));
+        found = link_local(on_links, with_v6, port);
+    }
+    if found.is_empty() {
+        let ip: IpAddr = match bound {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        found.push(SocketAddr::new(ip, port));
+    }
+    found
 }
 
-/// The primary address, then the others: neither loopback nor link-local, which need an interface
-/// beside them.
+/// The addresses that hold within one network only, IPv4 first: a peer types those of IPv6 with its
+/// own interface to that network.
+fn link_local(
+    interfaces: impl Iterator<Item = (IpAddr, Option<u32>)>,
+    with_v6: bool,
+    port: u16,
+) -> Vec<SocketAddr> {
+    let mut found: Vec<SocketAddr> = interfaces
+        .filter_map(|(ip, index)| match ip {
+            IpAddr::V4(v4) => v4.is_link_local().then(|| SocketAddr::new(ip, port)),
+            IpAddr::V6(v6) if with_v6 && v6.is_unicast_link_local() => {
+                Some(SocketAddrV6::new(v6, port, 0, index?).into())
+            }
+            IpAddr::V6(_) => None,
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The primary address, then the others: neither loopback nor link-local.
 fn order(
     primary: Option<IpAddr>,
     others: impl Iterator<Item = IpAddr>,
@@ -99,6 +124,13 @@ mod tests {
         .map(ip);
         let found = order(Some(ip("192.168.1.5")), others.into_iter(), true);
         assert_eq!(found, ["192.168.1.5", "10.0.0.2", "2001:db8::5"].map(ip));
+        let on_links = others.map(|ip| (ip, Some(3)));
+        let found = link_local(on_links.into_iter(), true, 7);
+        assert_eq!(
+            found,
+            ["169.254.1.1:7", "[fe80::1%3]:7"].map(|text| text.parse().unwrap())
+        );
+        assert_eq!(link_local(on_links.into_iter(), false, 7), found[..1]);
         let found = order(None, others.into_iter(), false);
         assert_eq!(found, ["10.0.0.2", "192.168.1.5"].map(ip));
     }

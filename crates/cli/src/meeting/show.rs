@@ -1,5 +1,6 @@
 //! What a waiting program shows: the ticket, the code, the addresses.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,6 +8,20 @@ use std::time::Duration;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 use tack_pairing::{Code, Ticket};
+
+/// An address as a person types it on another machine, which calls its interfaces by other names.
+struct Typed<'a>(&'a SocketAddr);
+
+impl fmt::Display for Typed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+                write!(f, "[{}%INTERFACE]:{}", v6.ip(), v6.port())
+            }
+            address => address.fmt(f),
+        }
+    }
+}
 
 /// What a peer may type, for people: a command, what lets the peer in, and what comes after that.
 pub(super) fn invitation(
@@ -27,6 +42,7 @@ pub(super) fn invitation(
             lines.push(format!("  on this network   {command} {}{after}", &*code));
         }
         if let Some(address) = addresses.first() {
+            let address = Typed(address);
             lines.push(format!(
                 "  by address        {command} {address} --code {}{after}",
                 &*code
@@ -34,8 +50,23 @@ pub(super) fn invitation(
         }
     }
     if let Some(ticket) = ticket {
-        let ticket = ticket.text();
-        lines.push(format!("  anywhere          {command} {}{after}", &*ticket));
+        let text = ticket.text();
+        let text = &*text;
+        let is_loopback = |address: &SocketAddr| address.ip().is_loopback();
+        lines.push(match addresses.first() {
+            // An address that means nothing elsewhere is not in the ticket.
+            Some(address) if ticket.addresses().is_empty() => {
+                let address = Typed(address);
+                format!("  by ticket         TACK_TICKET={text} {command} {address}{after}")
+            }
+            Some(_) if addresses.iter().all(is_loopback) => {
+                format!("  on this machine   {command} {text}{after}")
+            }
+            _ => format!("  anywhere          {command} {text}{after}"),
+        });
+    }
+    if matches!(addresses.first(), Some(SocketAddr::V6(v6)) if v6.scope_id() != 0) {
+        lines.push("INTERFACE is the other machine's own to this network, such as eth0".into());
     }
     lines.join("\n")
 }
@@ -119,6 +150,33 @@ mod tests {
             shown.lines().all(|line| line.ends_with(" HOST:PORT")),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn what_an_address_is_good_for_is_said() {
+        let code = "7-guitarist-orca".parse().unwrap();
+        let issued = |address: &str| {
+            let (issuer, secret) = (PublicKey::from([5; 32]), Secret::from_bytes([6; 16]));
+            let address: SocketAddr = address.parse().unwrap();
+            let ticket = Ticket::new(issuer, secret, 0, [address]);
+            let command = ("tack send FILE", "");
+            invitation(command, Some(&ticket), Some(&code), &[address], true)
+        };
+        let on_cable = issued("[fe80::1%3]:7777");
+        for expected in [
+            "tack send FILE [fe80::1%INTERFACE]:7777 --code 7-guitarist-orca\n",
+            " TACK_TICKET=tack1",
+            " tack send FILE [fe80::1%INTERFACE]:7777\n",
+            "\nINTERFACE is",
+        ] {
+            assert!(on_cable.contains(expected), "{on_cable}");
+        }
+        let alone = issued("[::1]:7777");
+        assert!(alone.contains("on this machine   tack send FILE tack1"));
+        for shown in [on_cable, alone] {
+            assert!(!shown.contains("anywhere"), "{shown}");
+        }
+        assert!(issued("169.254.1.1:7777").contains("anywhere"));
     }
 
     #[test]

@@ -323,6 +323,9 @@ impl Shared {
             return Ok(());
         }
         let ways = self.ways(Some(&ticket), code.as_ref(), is_announced);
+        if self.whereabouts.is_alone() {
+            eprintln!("this machine has no address on a network: no other one can reach it");
+        }
         eprintln!("on the other side,{} one of:\n{ways}", self.carrier());
         if let Some(drawn) = show::qr_code(&ticket) {
             eprintln!("{drawn}");
@@ -487,7 +490,7 @@ async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option
         shared.whereabouts.withdraw_code();
     }
     // Where it may listen, when it does.
-    let address = Address::from(peer.ip());
+    let address = Address::of(peer, peer.port());
     // A peer is let in even if its name cannot be kept.
     let keep = Keep {
         name: shared.remember.as_ref(),

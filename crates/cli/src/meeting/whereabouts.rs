@@ -1,7 +1,7 @@
 //! Where a waiting side is: the addresses that peers can type, and what it announces on the local
 //! network, also when its addresses change.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +19,23 @@ const ANNOUNCED: Duration = Duration::from_secs(600);
 /// New addresses that are announced, as many as a ticket names.
 const MAX_ADDRESSES: usize = 3;
 
+/// The addresses that a code is announced at: the likeliest one, or those of several links, of
+/// which none is likelier than the others.
+fn to_announce(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let is_of_link = |address: &SocketAddr| match address.ip() {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    let count = match addresses.first().is_some_and(is_of_link) {
+        true => MAX_ADDRESSES,
+        false => 1,
+    };
+    let reachable = addresses
+        .iter()
+        .filter(|address| !address.ip().is_loopback());
+    reachable.take(count).copied().collect()
+}
+
 /// The addresses of a waiting side, and what it announces.
 pub(super) struct Whereabouts {
     key: PublicKey,
@@ -28,8 +45,8 @@ pub(super) struct Whereabouts {
     is_on_network: bool,
     /// A peer was let in, which may have to look for this side.
     has_met: AtomicBool,
-    /// The announcement of the code.
-    code: Mutex<Option<Announcement>>,
+    /// The announcements of the code.
+    code: Mutex<Vec<Announcement>>,
 }
 
 impl Whereabouts {
@@ -50,6 +67,14 @@ impl Whereabouts {
         self.is_on_network
     }
 
+    /// True where only programs of this machine can reach this side, though it listens for others.
+    pub(super) fn is_alone(&self) -> bool {
+        let is_loopback = |address: &SocketAddr| address.ip().is_loopback();
+        self.is_on_network
+            && self.bound.ip().is_unspecified()
+            && self.locked_addresses().iter().all(is_loopback)
+    }
+
     /// What a peer can type.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.locked_addresses().clone()
@@ -61,21 +86,23 @@ impl Whereabouts {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn code(&self) -> MutexGuard<'_, Option<Announcement>> {
+    fn code(&self) -> MutexGuard<'_, Vec<Announcement>> {
         self.code.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Announces the number of a code; true when that was possible.
     pub(super) fn announce_code(&self, number: u16) -> bool {
-        let address = self.addresses().first().copied();
-        let is_reachable = |address: &SocketAddr| !address.ip().is_loopback() && self.is_on_network;
-        let Some(address) = address.filter(is_reachable) else {
+        if !self.is_on_network {
             return false;
-        };
-        match Announcement::new(Mark::Number(number), address) {
-            Ok(announcement) => {
-                *self.code() = Some(announcement);
-                true
+        }
+        let announcements = to_announce(&self.addresses())
+            .into_iter()
+            .map(|address| Announcement::new(Mark::Number(number), address));
+        match announcements.collect::<Result<Vec<_>, _>>() {
+            Ok(announcements) => {
+                let is_announced = !announcements.is_empty();
+                *self.code() = announcements;
+                is_announced
             }
             Err(error) => {
                 eprintln!("tack: cannot announce this program on the network: {error}");
@@ -86,7 +113,7 @@ impl Whereabouts {
 
     /// Withdraws the announcement of the code.
     pub(super) fn withdraw_code(&self) {
-        drop(self.code().take());
+        drop(std::mem::take(&mut *self.code()));
     }
 
     /// Notes that a peer was let in.
@@ -117,11 +144,11 @@ impl Whereabouts {
                 continue;
             }
             tracing::info!(?new, "this machine has new addresses");
-            let mark = self.code().as_ref().map(Announcement::mark);
+            let mark = self.code().first().map(Announcement::mark);
             if let Some(mark) = mark
                 && let Ok(announcement) = Announcement::new(mark, new[0])
             {
-                *self.code() = Some(announcement);
+                *self.code() = vec![announcement];
             }
             if self.has_met.load(Ordering::Relaxed) {
                 let mark = Mark::Key(self.key);

@@ -235,6 +235,7 @@ impl TestRequest {
                 .parse::<AckKind>()
                 .map_err(|error| error.to_string())?,
             user_timeout: Some(PATIENCE),
+            hard_errors: true,
             // A side that only receives detects by these, within the same time, that the other side
             // is gone.
             keep_alive: Some(KeepAlive {

@@ -52,6 +52,7 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     // Requests and results are small; nothing about them is measured.
     let config = Config {
         user_timeout: Some(PATIENCE),
+        hard_errors: true,
         ..Config::default()
     };
     let (noticed, mut failed_handshakes) = mpsc::channel(MAX_FAILED_HANDSHAKES);

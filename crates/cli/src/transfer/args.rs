@@ -55,6 +55,8 @@ impl TransportArgs {
     pub(crate) fn transfer_config(&self, silence: Duration) -> Config {
         Config {
             least_receive_buffer: Some(LEAST_RECEIVE_BUFFER),
+            // Whoever forges one makes the side that connects do so again.
+            hard_errors: true,
             ..self.config(silence)
         }
     }

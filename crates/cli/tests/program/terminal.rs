@@ -150,7 +150,7 @@ fn a_terminal_shows_the_ticket_as_a_qr_code_and_enter_makes_a_new_code() {
     let mut receiver = AtTerminal::start(&mut alice.command(&arguments));
     let ticket = receiver.see("QR code", decode_qr_code).to_lowercase();
     let shown = receiver.see("ticket", |text| {
-        word_after(text, "anywhere          tack send PATH")
+        word_after(text, "on this machine   tack send PATH")
     });
     assert_eq!(ticket, shown);
     let by_address = "by address        tack send PATH";

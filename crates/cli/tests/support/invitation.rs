@@ -27,8 +27,11 @@ impl Invitation {
                 invitation.address = words[at - 1].to_owned();
                 invitation.code = words[at + 1].to_owned();
             }
-            if let Some(ticket) = words.iter().find(|word| word.starts_with("tack1")) {
-                invitation.ticket = (*ticket).to_owned();
+            let mut words = words
+                .iter()
+                .map(|word| word.trim_start_matches("TACK_TICKET="));
+            if let Some(ticket) = words.find(|word| word.starts_with("tack1")) {
+                invitation.ticket = ticket.to_owned();
             }
             invitation.shown.push_str(&line);
         }

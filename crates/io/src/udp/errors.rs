@@ -1,4 +1,4 @@
-//! ICMP errors about what was sent: which peer's port is closed.
+//! ICMP errors about what was sent: which peer's port is closed, and which segment told of it.
 //!
 //! (quinn-udp reads them as well, but says who reported an error, not which port it is about.)
 //!
@@ -13,8 +13,45 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use tack_wire::SeqNum;
 use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
+
+/// Bytes of a segment that are read of what an error quotes: both ports and the sequence number.
+const QUOTED: usize = 8;
+
+/// A host's answer (ICMPv4 type 3 code 3, ICMPv6 type 1 code 4) that nobody has the UDP port that
+/// was sent to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// The address that was sent to, IPv4 always as IPv4.
+    pub peer: SocketAddr,
+    /// Of the segment that was in the datagram, where the answer quotes that much of it.
+    pub segment: Option<QuotedSegment>,
+}
+
+/// How a segment of this side began that an ICMP error quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuotedSegment {
+    /// TCP port of this side.
+    pub src_port: u16,
+    /// TCP port of the peer.
+    pub dst_port: u16,
+    /// Sequence number.
+    pub seq: SeqNum,
+}
+
+impl QuotedSegment {
+    /// From the first bytes of a datagram; `None` if they are too few.
+    pub fn parse(quoted: &[u8]) -> Option<Self> {
+        let [s0, s1, d0, d1, seq @ ..] = *quoted.first_chunk::<QUOTED>()?;
+        Some(Self {
+            src_port: u16::from_be_bytes([s0, s1]),
+            dst_port: u16::from_be_bytes([d0, d1]),
+            seq: SeqNum(u32::from_be_bytes(seq)),
+        })
+    }
+}
 
 type Waiting = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
 
@@ -33,13 +70,13 @@ impl Errors {
     }
 
     /// The next peer whose host reported its port closed.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Refused>> {
         loop {
             let next = self
                 .socket
                 .try_io(Interest::ERROR, || queue::next(&self.socket));
             match next {
-                Ok(Some(peer)) => return Poll::Ready(Ok(crate::address::canonical(peer))),
+                Ok(Some(refused)) => return Poll::Ready(Ok(refused)),
                 // About something else: the MTU of a path, a router without a route.
                 Ok(None) => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -60,11 +97,12 @@ impl Errors {
 #[cfg(target_os = "linux")]
 mod queue {
     use std::io;
-    use std::net::SocketAddr;
     use std::os::fd::AsRawFd;
 
     use socket2::SockAddr;
     use tokio::net::UdpSocket;
+
+    use super::{QUOTED, QuotedSegment, Refused};
 
     /// Bytes of control messages: the error itself, the address of who reported it, and a
     /// timestamp.
@@ -74,11 +112,10 @@ mod queue {
     #[repr(align(8))]
     struct Control([u8; CONTROL]);
 
-    /// Takes one error out of the queue: the peer, when its port is closed; `None` for any other
-    /// error.
+    /// Takes one error out of the queue: of a closed port, or `None` for any other error.
     #[expect(unsafe_code, reason = "no safe wrapper reads the error queue")]
-    pub(super) fn next(socket: &UdpSocket) -> io::Result<Option<SocketAddr>> {
-        let mut payload = [0u8; 1];
+    pub(super) fn next(socket: &UdpSocket) -> io::Result<Option<Refused>> {
+        let mut payload = [0u8; QUOTED];
         let mut part = libc::iovec {
             iov_base: payload.as_mut_ptr().cast(),
             iov_len: payload.len(),
@@ -88,7 +125,7 @@ mod queue {
         // that much and says how much it wrote; all other pointers are to locals that
         // outlive the call, with their true lengths. A zeroed msghdr is valid: null
         // pointers with lengths of zero.
-        let (is_refused, address) = unsafe {
+        let ((is_refused, len), address) = unsafe {
             SockAddr::try_init(|storage, len| {
                 let mut message: libc::msghdr = std::mem::zeroed();
                 message.msg_name = storage.cast();
@@ -98,14 +135,20 @@ mod queue {
                 message.msg_control = control.0.as_mut_ptr().cast();
                 message.msg_controllen = CONTROL as _;
                 let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-                if libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) < 0 {
+                // What does not fit of the payload is cut off.
+                let received = libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags);
+                let Ok(received) = usize::try_from(received) else {
                     return Err(io::Error::last_os_error());
-                }
+                };
                 *len = message.msg_namelen;
-                Ok(is_refused(&message))
+                Ok((is_refused(&message), received))
             })?
         };
-        Ok(address.as_socket().filter(|_| is_refused))
+        let peer = address.as_socket().filter(|_| is_refused);
+        Ok(peer.map(|peer| Refused {
+            peer: crate::address::canonical(peer),
+            segment: QuotedSegment::parse(&payload[..len.min(QUOTED)]),
+        }))
     }
 
     /// Whether the control messages say that a host refused the datagram for want of a socket on
@@ -147,9 +190,7 @@ mod queue {
 
 #[cfg(not(target_os = "linux"))]
 mod queue {
-    pub(super) fn next(
-        _socket: &tokio::net::UdpSocket,
-    ) -> std::io::Result<Option<std::net::SocketAddr>> {
+    pub(super) fn next(_socket: &tokio::net::UdpSocket) -> std::io::Result<Option<super::Refused>> {
         Err(std::io::ErrorKind::WouldBlock.into())
     }
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 pub use batch::{MAX_BATCH_BYTES, Segmentation};
+pub use errors::{QuotedSegment, Refused};
 pub use receive::{Received, UdpReceiver};
 pub use route::route_mtu;
 pub use send::{Datagrams, SendCause, SendError, UdpSender};

@@ -13,7 +13,7 @@ use tack_wire::encapsulation::{Segments, segments};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::errors::Errors;
+use super::errors::{Errors, Refused};
 use crate::address::canonical;
 use crate::clock::{Clock, Reading, arrival};
 
@@ -92,14 +92,15 @@ impl UdpReceiver {
         self.socket.poll_recv_ready(cx)
     }
 
-    /// Ready with a peer whose host answered that its UDP port is closed (ICMP). On Linux, and with
+    /// Ready when the host of a peer answered that its UDP port is closed (ICMP). On Linux, and with
     /// [`super::UdpOptions::refusals`]; otherwise never.
     ///
-    /// Whoever can spoof the peer's address, or sees what is sent to it, can forge such an error.
+    /// Whoever sees what is sent to the peer can forge such an error, and so can others who guess the
+    /// UDP ports; what it quotes is harder to guess.
     ///
     /// # Errors
     /// When the runtime is shutting down, or the system does not tell.
-    pub fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
+    pub fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Refused>> {
         self.errors.poll(cx)
     }
 

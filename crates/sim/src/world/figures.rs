@@ -232,6 +232,7 @@ const fn close_name(reason: CloseReason) -> &'static str {
         CloseReason::Refused => "refused",
         CloseReason::Unreachable => "unreachable",
         CloseReason::TimedOut => "timed_out",
+        CloseReason::NoRoute => "no_route",
         CloseReason::Aborted => "aborted",
         CloseReason::Dishonest => "dishonest",
         _ => "other",

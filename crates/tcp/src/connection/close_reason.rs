@@ -18,6 +18,8 @@ pub enum CloseReason {
     TimedOut,
     /// The network says that nobody has the peer's address or port, and can be trusted in it.
     Unreachable,
+    /// This side has no route to the peer any more.
+    NoRoute,
     /// This side aborted it.
     Aborted,
     /// The peer acknowledged what had not been sent.
@@ -32,6 +34,7 @@ impl fmt::Display for CloseReason {
             Self::Refused => "the peer refused the connection",
             Self::TimedOut => "the peer does not answer",
             Self::Unreachable => "nobody has the peer's port any more",
+            Self::NoRoute => "there is no route to the peer",
             Self::Aborted => "the connection was aborted",
             Self::Dishonest => "the peer acknowledged what it was not sent",
         })

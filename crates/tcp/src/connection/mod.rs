@@ -129,6 +129,8 @@ pub struct Connection {
     due: DueSet,
     events: Events,
     keep_alive: KeepAlive,
+    /// The first segment after the peer was heard that this side's system had no route for.
+    no_route_since: Option<Instant>,
     ending: Ending,
     memory: Memory,
     telemetry: Telemetry,
@@ -230,6 +232,7 @@ impl Connection {
             due: DueSet::default(),
             events: Events::default(),
             keep_alive: KeepAlive::new(now),
+            no_route_since: None,
             ending: Ending::default(),
             memory: Memory::new(size_of::<Self>()),
             telemetry: Telemetry::new(now),

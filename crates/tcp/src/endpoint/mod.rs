@@ -325,6 +325,12 @@ impl Endpoint {
                     return Some(id);
                 }
             }
+            // What the path said was wrong, or is no more: the peer lives, and is not told that
+            // this side has stopped before the application lets go.
+            if entry.connection.is_cut_off() && !opens {
+                self.stats.strays += 1;
+                return None;
+            }
             // Its name is free for the segment's sake; what the application has not read yet stays
             // readable.
             self.table.unroute(id);
@@ -482,8 +488,11 @@ impl Endpoint {
         }
         match entry.owner {
             Owner::Application => {
+                let is_cut_off = entry.connection.is_cut_off();
                 self.table.charge(id);
-                self.table.unroute(id);
+                if !is_cut_off {
+                    self.table.unroute(id);
+                }
                 self.table.announce(id);
                 return;
             }

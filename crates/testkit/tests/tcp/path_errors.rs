@@ -92,6 +92,156 @@ fn an_established_connection_outlives_unreachability_and_believes_sizes_in_fligh
     assert!(!endpoint.handle_path_error(NOW, &tuple, first, narrow));
 }
 
+/// RFC 9293 §3.9.2.2, where the application wants it: a closed port ends the connection whose
+/// segment is quoted, and no other error does.
+#[test]
+fn a_closed_port_ends_an_established_connection_that_asked_for_it() {
+    for hard_errors in [false, true] {
+        let mut endpoint = endpoint();
+        let config = Config {
+            hard_errors,
+            ..Config::default()
+        };
+        let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
+        let id = dialed.expect("there are free ports");
+        let syn = drain(&mut endpoint, NOW).remove(0).1;
+        arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+        let first = syn.seq + 1;
+        let closed = PathError::PortUnreachable;
+        assert!(!told(&mut endpoint, id, first, closed), "nothing is sent");
+        endpoint
+            .get_mut(id)
+            .unwrap()
+            .write(NOW, &[7; 4000])
+            .unwrap();
+        drain(&mut endpoint, NOW);
+        for forged in [syn.seq, first + 4000, first + (1 << 31)] {
+            assert!(!told(&mut endpoint, id, forged, closed));
+        }
+        for soft in [PathError::Unreachable, PathError::TimeExceeded] {
+            assert!(told(&mut endpoint, id, first, soft));
+        }
+        assert_eq!(endpoint.get(id).unwrap().state(), State::Established);
+        assert!(told(&mut endpoint, id, first, closed));
+        let reason = endpoint.get(id).unwrap().close_reason();
+        assert_eq!(reason, hard_errors.then_some(CloseReason::Unreachable));
+    }
+}
+
+/// A route that is missing ends an attempt at once, and an established connection that asked for it
+/// once it has been missing for a second.
+#[test]
+fn no_route_for_a_second_ends_an_established_connection_that_asked_for_it() {
+    for hard_errors in [false, true] {
+        let mut endpoint = endpoint();
+        let config = Config {
+            hard_errors,
+            ..Config::default()
+        };
+        let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
+        let id = dialed.expect("there are free ports");
+        let syn = drain(&mut endpoint, NOW).remove(0).1;
+        arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+        endpoint
+            .get_mut(id)
+            .unwrap()
+            .write(NOW, &[7; 4000])
+            .unwrap();
+        drain(&mut endpoint, NOW);
+        let tuple = endpoint.tuple(id).unwrap();
+        let mut fails_at = |millis: u64, seq| {
+            let now = NOW + Duration::from_millis(millis);
+            assert!(endpoint.handle_path_error(now, &tuple, seq, PathError::NoRoute));
+            endpoint.get(id).unwrap().close_reason()
+        };
+        // The first failure comes long after the peer was heard.
+        for millis in [5_000, 5_999] {
+            assert_eq!(fails_at(millis, syn.seq + 1), None);
+        }
+        let reason = fails_at(6_000, syn.seq + 1);
+        assert_eq!(reason, hard_errors.then_some(CloseReason::NoRoute));
+    }
+    let mut endpoint = endpoint();
+    let (id, syn) = dial(&mut endpoint, NOW, peer(1));
+    assert!(told(&mut endpoint, id, syn.seq, PathError::NoRoute));
+    let reason = endpoint.get(id).unwrap().close_reason();
+    assert_eq!(reason, Some(CloseReason::NoRoute));
+}
+
+/// Where the error was forged, or the route is back, the peer must not take it for the end of the
+/// application, which may connect again.
+#[test]
+fn a_peer_that_is_alive_hears_of_the_end_when_the_application_lets_go() {
+    let mut endpoint = endpoint();
+    let config = Config {
+        hard_errors: true,
+        ..Config::default()
+    };
+    let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
+    let id = dialed.expect("there are free ports");
+    let syn = drain(&mut endpoint, NOW).remove(0).1;
+    arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+    endpoint
+        .get_mut(id)
+        .unwrap()
+        .write(NOW, &[7; 4000])
+        .unwrap();
+    drain(&mut endpoint, NOW);
+    let closed = PathError::PortUnreachable;
+    assert!(told(&mut endpoint, id, syn.seq + 1, closed));
+    drain(&mut endpoint, NOW);
+    let data = Header {
+        ack: syn.seq + 1,
+        seq: SeqNum(501),
+        flags: Flags::ACK,
+        ..syn_ack(&syn)
+    };
+    let answers = arrive(&mut endpoint, NOW, peer(1), data.clone(), b"more");
+    assert_eq!(answers.len(), 0);
+    endpoint.release(NOW, id);
+    drain(&mut endpoint, NOW);
+    let answers = arrive(&mut endpoint, NOW, peer(1), data, b"more");
+    assert!(
+        answers.len() == 1 && answers[0].1.flags.rst(),
+        "{answers:?}"
+    );
+}
+
+/// What is heard of the peer meanwhile came over a route.
+#[test]
+fn a_route_that_comes_and_goes_ends_nothing() {
+    let mut endpoint = endpoint();
+    let config = Config {
+        hard_errors: true,
+        ..Config::default()
+    };
+    let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
+    let id = dialed.expect("there are free ports");
+    let syn = drain(&mut endpoint, NOW).remove(0).1;
+    arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+    endpoint
+        .get_mut(id)
+        .unwrap()
+        .write(NOW, &[7; 4000])
+        .unwrap();
+    drain(&mut endpoint, NOW);
+    let tuple = endpoint.tuple(id).unwrap();
+    for tenths in 0..50 {
+        let now = NOW + Duration::from_millis(100 * tenths);
+        if tenths % 9 == 8 {
+            let ack = Header {
+                ack: syn.seq + 1,
+                seq: SeqNum(501),
+                flags: Flags::ACK,
+                ..syn_ack(&syn)
+            };
+            arrive(&mut endpoint, now, peer(1), ack, &[]);
+        }
+        endpoint.handle_path_error(now, &tuple, syn.seq + 1, PathError::NoRoute);
+        assert_eq!(endpoint.get(id).unwrap().close_reason(), None, "{tenths}");
+    }
+}
+
 /// Lets the retransmission timer of a SYN run out, and returns the next one.
 fn next_syn(endpoint: &mut Endpoint) -> (Instant, Header) {
     let at = endpoint.poll_timeout().expect("a timer is armed");
