@@ -12,7 +12,9 @@ use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use tack_base::random::RandomStream;
-use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
+use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds};
+
+use crate::run;
 
 use crate::is_long;
 

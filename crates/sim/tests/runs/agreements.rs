@@ -13,7 +13,9 @@ use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use tack_base::random::RandomStream;
-use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
+use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds};
+
+use crate::run;
 
 /// Runs a scenario, every invariant checked at every event. A sender that does not get on breaks
 /// one.

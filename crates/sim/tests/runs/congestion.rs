@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use rayon::prelude::*;
-use tack_sim::{Observer, Observers, Report, Sample, Scenario, run};
+use tack_sim::{Observer, Observers, Report, Sample, Scenario};
+
+use crate::run;
 
 use crate::is_long;
 

@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use tack_base::Instant;
 use tack_sim::observe::Sample;
 use tack_sim::scenario::Party;
-use tack_sim::{Observer, Observers, Report, Scenario, run};
+use tack_sim::{Observer, Observers, Report, Scenario};
+
+use crate::run;
 use tack_tcp::trace::{AckReceived, TraceEvent, Traced};
 
 use crate::{CONTROLLERS, controllers, is_long};

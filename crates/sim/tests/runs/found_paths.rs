@@ -7,7 +7,9 @@ mod goodput;
 mod requests;
 mod retransmissions;
 
-use tack_sim::{Checks, FlowReport, Observers, Report, Scenario, run};
+use tack_sim::{Checks, FlowReport, Observers, Report, Scenario};
+
+use crate::run;
 
 /// Runs a scenario, every invariant checked at every event.
 pub(crate) fn report(text: &str, seed: u64) -> Report {

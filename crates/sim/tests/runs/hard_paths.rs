@@ -6,7 +6,9 @@
 //! all of them, as CI does.
 
 use rayon::prelude::*;
-use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
+use tack_sim::{Checks, FlowReport, Observers, Scenario};
+
+use crate::run;
 
 use crate::{CONTROLLERS, controllers, is_long};
 

@@ -9,7 +9,9 @@
 use std::fmt::Write as _;
 
 use tack_base::random::RandomStream;
-use tack_sim::{Checks, Observers, Scenario, parse_seeds, run};
+use tack_sim::{Checks, Observers, Scenario, parse_seeds};
+
+use crate::run;
 
 const BYTES: u64 = 1 << 20;
 const POLICIES: [&str; 6] = [

@@ -2,7 +2,9 @@
 //! the witnesses.
 
 use rayon::prelude::*;
-use tack_sim::{Checks, FlowReport, Observers, Qlog, Scenario, run};
+use tack_sim::{Checks, FlowReport, Observers, Qlog, Scenario};
+
+use crate::run;
 
 use crate::is_long;
 

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use tack_sim::{
-    Capture, Checks, Observers, Report, RunError, Scenario, Series, run, table, write_csv,
-};
+use tack_sim::{Capture, Checks, Observers, Report, RunError, Scenario, Series, table, write_csv};
+
+use crate::run;
 
 fn attempt(text: &str, seed: u64) -> Result<Report, RunError> {
     let scenario = Scenario::from_toml("test.toml", text, &[]).expect("the scenario is sound");

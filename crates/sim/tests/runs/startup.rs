@@ -1,7 +1,9 @@
 //! How BBR leaves its startup and CUBIC its slow start: on paths where a random search found that
 //! they did not.
 
-use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
+use tack_sim::{Checks, FlowReport, Observers, Scenario};
+
+use crate::run;
 
 fn flow(text: &str, seed: u64) -> FlowReport {
     let scenario = Scenario::from_toml("startup.toml", text, &[]).expect("the scenario is sound");

@@ -5,7 +5,9 @@
 //! headers counted out: 1,448 of every 1,500 bytes.
 
 use rayon::prelude::*;
-use tack_sim::{Checks, Observers, Report, Scenario, run};
+use tack_sim::{Checks, Observers, Report, Scenario};
+
+use crate::run;
 
 use crate::is_long;
 

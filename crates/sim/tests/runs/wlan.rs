@@ -5,7 +5,9 @@ use std::process::Command;
 
 use rayon::prelude::*;
 use tack_sim::observe::Capture;
-use tack_sim::{Observers, Report, Scenario, run};
+use tack_sim::{Observers, Report, Scenario};
+
+use crate::run;
 
 fn scenario(text: &str) -> Scenario {
     Scenario::from_toml("test.toml", text, &[]).unwrap()

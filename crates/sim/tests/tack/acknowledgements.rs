@@ -1,6 +1,8 @@
 //! How many acknowledgements there are: never more than equation (3) or a delayed-ACK TCP has.
 
-use tack_sim::{Observers, Report, Scenario, run};
+use tack_sim::{Observers, Report, Scenario};
+
+use crate::run;
 
 use super::{cells, is_full, is_long, report, seeds, set};
 

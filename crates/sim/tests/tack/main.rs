@@ -24,7 +24,20 @@ mod window;
 use std::path::PathBuf;
 
 use tack_sim::report::FlowReport;
-use tack_sim::{Observer, Observers, Report, Scenario, run};
+use tack_sim::{Observer, Observers, Report, RunError, Scenario};
+
+/// Runs a scenario in which no sender may stall (invariant 8 of ARCHITECTURE.md).
+fn run(scenario: &Scenario, seed: u64, observers: &mut Observers<'_>) -> Result<Report, RunError> {
+    let report = tack_sim::run(scenario, seed, observers)?;
+    for (number, flow) in report.flows.iter().enumerate() {
+        assert_eq!(
+            flow.stalls, 0,
+            "flow {number} of {}, seed {seed}",
+            scenario.name
+        );
+    }
+    Ok(report)
+}
 
 /// Whether the full form of each experiment was asked for.
 fn is_full() -> bool {

@@ -17,7 +17,9 @@ mod standards;
 
 use rayon::prelude::*;
 use tack_sim::report::HackReport;
-use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
+use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds};
+
+use crate::run;
 
 use self::networks::{Network, network};
 

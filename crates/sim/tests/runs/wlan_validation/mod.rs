@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use self::models::{Prediction, bianchi, closed_form};
 use self::reference::{Effort, Row, rows};
 use self::text::{COLUMNS, FAIRNESS, HEAD, SPEED, heading};
-use tack_sim::{Observers, Scenario, run};
+use tack_sim::{Observers, Scenario};
+
+use crate::run;
 
 /// Whether a row is checked in this form of the tests. The long form checks every row. The ordinary
 /// form leaves out:
