@@ -99,6 +99,7 @@ pub(crate) async fn reach(
                 let keep = Keep {
                     name: options.remember.or(name),
                     volume: options.volume,
+                    was_reached: true,
                 };
                 update_known_peers(options.state, &met, keep, Some(address))?;
                 return Ok((link, met));

@@ -15,6 +15,8 @@ pub(super) struct Keep<'a> {
     /// The name under which the peer is stored (`--remember`).
     pub(super) name: Option<&'a PeerName>,
     pub(super) volume: Volume,
+    /// This side connected to it: it can be reached there.
+    pub(super) was_reached: bool,
 }
 
 /// Keeps the new key of a known peer, and the peer under the name of `keep`. `address` is where it
@@ -48,6 +50,7 @@ pub(super) fn update_known_peers(
     }
     // The first address of a peer that was added by its key.
     if let (Some(peer), Some(address)) = (known, &address)
+        && keep.was_reached
         && peer.addresses.is_empty()
     {
         Book::change(state, |book| {

@@ -495,6 +495,7 @@ async fn meet(stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option
     let keep = Keep {
         name: shared.remember.as_ref(),
         volume: shared.volume,
+        was_reached: false,
     };
     if let Err(failure) = update_known_peers(&shared.state, &met, keep, Some(address)) {
         eprintln!("tack: {failure}");

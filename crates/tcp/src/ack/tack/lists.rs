@@ -57,7 +57,13 @@ impl TackPolicy {
         let round_trip = self.gaps.round_trip(self.schedule.rtt_min());
         let patience = 2 * (round_trip + self.schedule.time_period());
         let is_missing = |number| self.gaps.is_lost(number);
-        if self.report_size.gives_up(now, patience, is_missing) {
+        let in_vain = self.report_size.gives_up(now, patience, is_missing);
+        // After a silence of a round trip the sender did not hear for as long, as it seems: what was
+        // named meanwhile and a little before is as good as never named.
+        let was_silent = !silent
+            && (self.last_arrivals.replace(now))
+                .is_some_and(|last| now > last + round_trip + self.schedule.time_period());
+        if in_vain || was_silent {
             self.gaps.report_anew();
         }
         let room = self.report_size.room(now, self.gaps.lost());

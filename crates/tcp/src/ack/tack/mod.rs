@@ -68,6 +68,8 @@ pub(crate) struct TackPolicy {
     next_report: u32,
     /// The last report listed gaps.
     listed_gaps: bool,
+    /// When the last report left that told of something new.
+    last_arrivals: Option<Instant>,
     gaps: Gaps,
     /// A loss was settled and not reported yet.
     loss_due: bool,
@@ -106,6 +108,7 @@ impl TackPolicy {
             sync_number: None,
             next_report: 0,
             listed_gaps: false,
+            last_arrivals: None,
             gaps: Gaps::new(params.settle),
             loss_due: false,
             repeated: false,

@@ -5,7 +5,9 @@
 //! segment size knows nothing of it, as a side that only receives has no segments to lose. So what
 //! a report repeats, and its blocks, hardly make it long. What no report has named yet may: with
 //! thousands of losses at once that saves round trips. And where a long report leaves, and the last
-//! loss that it named has not come two round trips later, all are short for a minute.
+//! loss that it named has not come two round trips later, all are short for as long. Then a long one
+//! is tried again, as an outage of the way back loses long and short ones: where that is in vain as
+//! well, they are short for twice as long, and so on up to a minute.
 
 use core::time::Duration;
 
@@ -24,7 +26,7 @@ const LONGEST_BLOCK: usize = 10;
 const BLOCK: usize = 7;
 /// Bytes of a gap of up to 127 packets within two million of the newest.
 const GAP: usize = 4;
-/// How long reports stay short.
+/// Longest time for which reports stay short.
 const MEMORY: Duration = Duration::from_secs(60);
 
 /// What is known of the length of reports.
@@ -34,6 +36,8 @@ pub(super) struct ReportSize {
     /// that it named.
     unanswered: Option<(Instant, PacketNumber)>,
     short_to: Instant,
+    /// How long they were short the last time; nothing once a long one was answered.
+    rest: Duration,
 }
 
 /// What a report has room for.
@@ -91,10 +95,13 @@ impl ReportSize {
         let due = self
             .unanswered
             .take_if(|(since, _)| *since + patience <= now);
-        let in_vain = due.is_some_and(|(_, named)| is_missing(named));
-        if in_vain {
-            self.short_to = now + MEMORY;
-        }
+        let Some((_, named)) = due else { return false };
+        let in_vain = is_missing(named);
+        self.rest = match in_vain {
+            true => (self.rest * 2).max(patience).min(MEMORY),
+            false => Duration::ZERO,
+        };
+        self.short_to = now + self.rest;
         in_vain
     }
 
@@ -125,9 +132,23 @@ mod tests {
         assert!(!size.gives_up(at(99), PATIENCE, |_| true));
         assert_eq!(size.room(at(99), 0).all, usize::MAX);
         assert!(size.gives_up(at(100), PATIENCE, |number| number == PacketNumber(7)));
-        assert_eq!(size.room(at(100), 0).all, SHORT);
+        assert_eq!(size.room(at(199), 0).all, SHORT);
         assert!(!size.gives_up(at(1_000), PATIENCE, |_| true), "once");
-        assert_eq!(size.room(at(60_100), 0).all, usize::MAX);
+        // Each time for twice as long, up to a minute.
+        let mut now = 200;
+        for rest in [
+            200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000,
+        ] {
+            assert_eq!(size.room(at(now), 0).all, usize::MAX);
+            size.on_report(at(now), SHORT + 1, LAST);
+            now += 100;
+            assert!(size.gives_up(at(now), PATIENCE, |_| true));
+            assert_eq!(size.room(at(now + rest - 1), 0).all, SHORT);
+            now += rest;
+        }
+        size.on_report(at(now), SHORT + 1, LAST);
+        assert!(!size.gives_up(at(now + 100), PATIENCE, |_| false));
+        assert_eq!(size.room(at(now + 100), 0).all, usize::MAX);
     }
 
     #[test]
