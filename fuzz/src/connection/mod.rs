@@ -379,7 +379,12 @@ impl World {
                     && self.probing;
                 assert!(
                     idle || self.apps.iter().all(|app| app.read == 0),
-                    "a connection that worked was given up"
+                    "a connection that worked was given up: {:?} {}",
+                    self.apps
+                        .iter()
+                        .map(|a| (a.closed, a.read, a.ended))
+                        .collect::<Vec<_>>(),
+                    self.describe()
                 );
                 return;
             }

@@ -125,9 +125,12 @@ impl Connection {
             self.telemetry.counters.data_segments += 1;
             self.telemetry.counters.data_bytes += payload;
         }
-        if retransmission && self.audit.keeps(plan.range.start) {
-            // It never left before.
+        let never_left = retransmission && self.audit.keeps(plan.range.start);
+        if retransmission && self.audit.overlaps(&plan.range) {
+            // Maybe behind what had left, where segments have become longer.
             self.audit.end();
+        }
+        if never_left {
             self.log
                 .push_retransmission(plan.range.clone(), now, flight, token);
         } else if retransmission {
@@ -227,6 +230,8 @@ impl Connection {
         let min_rtt = self.rtt.min().unwrap_or_default();
         (has_room || self.audit.may_stop(now, min_rtt))
             && !plan.forced
+            // Its first octet may have left as a window probe.
+            && plan.range.start >= self.persist.highest_sent(self.snd.nxt)
             && self.recovery.is_idle()
             && self.log.lost_bytes() == 0
             && self.feedback.contract().loss_detected_by == LossDetectedBy::Receiver

@@ -98,6 +98,14 @@ impl Audit {
             .is_some_and(|kept| kept.range.start == start)
     }
 
+    /// Some of these positions are kept back.
+    #[inline]
+    pub(crate) fn overlaps(&self, range: &Range<StreamOffset>) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|kept| range.start < kept.range.end && kept.range.start < range.end)
+    }
+
     /// The segment may leave: `largest` arrived, which left after it would have.
     pub(crate) fn on_report(&mut self, largest: Option<PacketNumber>) {
         self.kept
@@ -112,10 +120,7 @@ impl Audit {
     /// What never left is said to have arrived: all below `ack`, or in one of the `blocks`.
     pub(crate) fn is_failed(&self, ack: StreamOffset, blocks: &[Range<StreamOffset>]) -> bool {
         self.kept.as_ref().is_some_and(|kept| {
-            ack > kept.range.start
-                || blocks
-                    .iter()
-                    .any(|block| block.start < kept.range.end && kept.range.start < block.end)
+            ack > kept.range.start || blocks.iter().any(|block| self.overlaps(block))
         })
     }
 }
@@ -165,6 +170,14 @@ mod tests {
             Instant::ZERO,
             Duration::ZERO,
         );
+        for (start, end, is_kept) in [
+            (0, 1000, false),
+            (0, 1001, true),
+            (1999, 2500, true),
+            (2000, 2500, false),
+        ] {
+            assert_eq!(audit.overlaps(&StreamOffset::range(start..end)), is_kept);
+        }
         assert!(!audit.is_failed(
             StreamOffset(1000),
             &[
