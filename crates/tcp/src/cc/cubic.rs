@@ -27,7 +27,7 @@ const BETA: f64 = 0.7;
 const C: f64 = 0.4;
 /// The same where it responds to nothing but congestion marks (RFC 8511 §3): they come from short
 /// queues.
-const BETA_OF_MARKS: f64 = 0.85;
+pub(super) const BETA_OF_MARKS: f64 = 0.85;
 
 /// By which rules CUBIC computes its window in congestion avoidance and after a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
@@ -127,6 +127,19 @@ impl Cubic {
         cubic.state.ssthresh = cubic.state.cwnd;
         cubic.state.hystart = None;
         cubic
+    }
+
+    /// The window is `window` bytes at least.
+    pub(super) fn raise(&mut self, window: u64) {
+        let (state, window) = (&mut self.state, window.min(MAX_WINDOW));
+        if state.cwnd >= window {
+            return;
+        }
+        state.cwnd = window;
+        state.ssthresh = state.ssthresh.max(window);
+        state.fraction = 0.0;
+        // Its maximum was that of a smaller window.
+        state.stage = None;
     }
 
     /// RFC 9438 §4.10. Returns the bytes that lie beyond `ssthresh`.
@@ -360,12 +373,11 @@ impl CongestionController for Cubic {
     }
 
     fn on_false_marks(&mut self, _now: Instant, window: u64) {
-        let (state, window) = (&mut self.state, window.min(MAX_WINDOW));
-        state.cwnd = state.cwnd.max(window);
+        let window = window.min(MAX_WINDOW);
+        let state = &mut self.state;
         state.ssthresh = state.ssthresh.max(window);
-        state.fraction = 0.0;
-        // Its maximum was that of a smaller window.
         state.stage = None;
+        self.raise(window);
     }
 
     fn on_idle_restart(&mut self, _now: Instant, _idle: Duration) {

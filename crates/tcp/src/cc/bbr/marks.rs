@@ -6,10 +6,15 @@
 //! what CUBIC would have that answers marks alone, with the mild reduction of RFC 8511, and begins
 //! with what was in flight. Once that has grown beyond the model's own window it is forgotten.
 //!
-//! What the path holds without a queue stays allowed: a queue marks for want of less than that only
-//! where the model is wrong, and a long path would be used in part for the sake of a short queue.
+//! What the path holds without a queue, by the model, stays allowed in startup, and one reduction
+//! less than that later: a long path would be used in part for the sake of a short queue. To allow
+//! all of it for good would be no answer. The bandwidth is the largest of the last rounds, so a flow
+//! that has most of it would keep it, all the more so where a sparse peer's reports take as long
+//! with a short queue as without one.
 
+use super::super::cubic::BETA_OF_MARKS;
 use super::super::{Ack, Congestion, CongestionController, Cubic, Init};
+use super::Bbr;
 
 /// The bound, and what it begins with.
 #[derive(Debug, Default)]
@@ -19,27 +24,46 @@ pub(super) struct Marks {
     peak: [u64; 2],
 }
 
+/// What the model says of the window at an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    /// The window in force, bytes.
+    pub(super) cwnd: u64,
+    /// Bytes in flight that marks leave it.
+    pub(super) floor: u64,
+    /// The model's own window, bytes.
+    pub(super) target: u64,
+}
+
+impl Bbr {
+    /// What [`Marks`] has to know.
+    pub(super) fn marks_view(&self) -> View {
+        let path = self.path_holds();
+        let floor = if self.full_pipe.reached() {
+            (path as f64 * BETA_OF_MARKS) as u64
+        } else {
+            path
+        };
+        View {
+            cwnd: self.cwnd,
+            floor,
+            target: self.target(),
+        }
+    }
+}
+
 impl Marks {
-    /// Bytes that may be in flight, where the path holds `path`; `None` while nothing marks.
-    pub(super) fn bound(&self, path: u64) -> Option<u64> {
-        let bound = self.bound.as_ref()?;
-        Some(bound.cwnd().max(path))
+    /// Bytes that may be in flight; `None` while nothing marks.
+    pub(super) fn bound(&self) -> Option<u64> {
+        Some(self.bound.as_ref()?.cwnd())
     }
 
-    /// A mark was echoed, with the window `cwnd` in force.
-    pub(super) fn on_mark(&mut self, congestion: &Congestion, cwnd: u64, path: u64, mss: u64) {
-        if self
-            .bound
-            .as_ref()
-            .is_some_and(|bound| bound.cwnd() <= path)
-        {
-            // A further reduction would empty the pipe, and the window would take longer to return.
-            return;
-        }
-        let in_use = self.peak[0].max(self.peak[1]).min(cwnd).max(mss);
+    /// A mark was echoed.
+    pub(super) fn on_mark(&mut self, congestion: &Congestion, view: &View, mss: u64) {
+        let in_use = self.peak[0].max(self.peak[1]).min(view.cwnd).max(mss);
         let congestion = Congestion {
             prior_in_flight: in_use,
-            cwnd_limited: congestion.cwnd_limited && self.limits(cwnd, path),
+            cwnd_limited: congestion.cwnd_limited && self.limits(view.cwnd),
             ..*congestion
         };
         let bound = self.bound.get_or_insert_with(|| {
@@ -54,25 +78,20 @@ impl Marks {
             })
         });
         bound.on_congestion(&congestion);
+        bound.raise(view.floor);
     }
 
-    /// An acknowledgement arrived, with the window `cwnd` in force and the model's own at `target`.
-    pub(super) fn on_ack(
-        &mut self,
-        ack: &Ack,
-        round_started: bool,
-        cwnd: u64,
-        path: u64,
-        target: u64,
-    ) {
+    /// An acknowledgement arrived.
+    pub(super) fn on_ack(&mut self, ack: &Ack, round_started: bool, view: &View) {
         if round_started {
             self.peak = [0, self.peak[0]];
         }
         self.peak[0] = self.peak[0].max(ack.prior_in_flight);
-        let limits = self.limits(cwnd, path);
+        let limits = self.limits(view.cwnd);
         let Some(bound) = &mut self.bound else {
             return;
         };
+        bound.raise(view.floor);
         bound.on_ack(&Ack {
             // What growth counts is progress; the model repairs on its own.
             acked: ack.delivered,
@@ -80,7 +99,7 @@ impl Marks {
             cwnd_limited: limits && ack.cwnd_limited,
             ..*ack
         });
-        if bound.cwnd() > target {
+        if bound.cwnd() > view.target {
             self.bound = None;
         }
     }
@@ -96,9 +115,9 @@ impl Marks {
         }
     }
 
-    /// The bound is what holds the window down.
-    fn limits(&self, cwnd: u64, path: u64) -> bool {
-        self.bound(path).is_some_and(|bound| cwnd >= bound)
+    /// The bound is what holds the window `cwnd` down.
+    pub(super) fn limits(&self, cwnd: u64) -> bool {
+        self.bound().is_some_and(|bound| cwnd >= bound)
     }
 }
 
@@ -111,12 +130,22 @@ mod tests {
 
     const MSS: u64 = 1000;
 
+    /// The path holds fifty segments, and marks leave as much.
+    fn view(cwnd: u64, target: u64) -> View {
+        View {
+            cwnd,
+            floor: 50 * MSS,
+            target,
+        }
+    }
+
     /// Marked once with a hundred segments in flight, all of the window.
     fn marked() -> Marks {
         let mut marks = Marks::default();
-        marks.on_ack(&ack(), true, 200 * MSS, 50 * MSS, 200 * MSS);
+        let view = view(200 * MSS, 200 * MSS);
+        marks.on_ack(&ack(), true, &view);
         let mark = congestion(Cause::Ecn, 100 * MSS, 0);
-        marks.on_mark(&mark, 200 * MSS, 50 * MSS, MSS);
+        marks.on_mark(&mark, &view, MSS);
         marks
     }
 
@@ -129,21 +158,21 @@ mod tests {
 
     #[test]
     fn the_first_mark_bounds_the_window_by_what_was_in_flight() {
-        assert_eq!(Marks::default().bound(50 * MSS), None);
-        assert_eq!(marked().bound(50 * MSS), Some(85 * MSS));
+        assert_eq!(Marks::default().bound(), None);
+        assert_eq!(marked().bound(), Some(85 * MSS));
     }
 
     #[test]
-    fn further_marks_lower_it_down_to_what_the_path_holds() {
+    fn further_marks_lower_it_down_to_the_floor() {
         let mut marks = marked();
         for expected in [72_250, 61_413, 52_201, 50_000, 50_000] {
-            let cwnd = marks.bound(50 * MSS).expect("marked");
+            let cwnd = marks.bound().expect("marked");
             let mark = Congestion {
                 cwnd_limited: true,
                 ..congestion(Cause::Ecn, 0, 0)
             };
-            marks.on_mark(&mark, cwnd, 50 * MSS, MSS);
-            assert_eq!(marks.bound(50 * MSS), Some(expected));
+            marks.on_mark(&mark, &view(cwnd, 200 * MSS), MSS);
+            assert_eq!(marks.bound(), Some(expected));
         }
     }
 
@@ -152,12 +181,12 @@ mod tests {
         let mut marks = marked();
         for _ in 0..1000 {
             // The model wants less: it is not what limits.
-            marks.on_ack(&ack(), false, 60 * MSS, 50 * MSS, 90 * MSS);
+            marks.on_ack(&ack(), false, &view(60 * MSS, 90 * MSS));
         }
-        assert_eq!(marks.bound(50 * MSS), Some(85 * MSS));
+        assert_eq!(marks.bound(), Some(85 * MSS));
         let mut acks = 0;
-        while let Some(bound) = marks.bound(50 * MSS) {
-            marks.on_ack(&ack(), false, bound, 50 * MSS, 90 * MSS);
+        while let Some(bound) = marks.bound() {
+            marks.on_ack(&ack(), false, &view(bound, 90 * MSS));
             acks += 1;
             assert!(acks < 10_000, "{bound}");
         }

@@ -236,7 +236,7 @@ impl Bbr {
             now: self.delivered_at,
             min_rtt: self.model.min_rtt(),
             rounding: self.feedback.rounding(),
-            lost,
+            is_full: lost || self.marks.limits(self.cwnd),
             in_flight,
             target: target.saturating_add(unreported),
         });
@@ -421,18 +421,16 @@ impl CongestionController for Bbr {
         self.srtt = ack.srtt;
         self.pacing.on_srtt(self.cwnd, ack.srtt, self.mss);
         self.update_pacing(self.pacing_gain);
-        let target = self.target();
-        let path = self.path_holds();
-        self.marks
-            .on_ack(ack, self.round.started(), self.cwnd, path, target);
+        let view = self.marks_view();
+        self.marks.on_ack(ack, self.round.started(), &view);
         self.update_window(ack);
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.cause {
             Cause::Ecn => {
-                let path = self.path_holds();
-                self.marks.on_mark(congestion, self.cwnd, path, self.mss);
+                let view = self.marks_view();
+                self.marks.on_mark(congestion, &view, self.mss);
                 self.cap_window();
             }
             Cause::Loss => {

@@ -32,8 +32,9 @@ pub(super) struct PhaseView {
     pub(super) min_rtt: Option<Duration>,
     /// By how much a phase may fall short.
     pub(super) rounding: Duration,
-    /// The acknowledgement revealed losses.
-    pub(super) lost: bool,
+    /// The acknowledgement revealed losses, or marks hold the window down: what a probe puts into
+    /// a queue does not fit.
+    pub(super) is_full: bool,
     /// Bytes in flight before the acknowledgement.
     pub(super) in_flight: u64,
     /// Bytes that the phase's gain wants in flight.
@@ -78,7 +79,7 @@ impl Cycle {
             .is_some_and(|rtt| view.now.saturating_since(self.began) + view.rounding > rtt);
         if view.gain > 1.0 {
             // Long enough, and the queue was asked for: unless it does not fit, until it is there.
-            elapsed && (view.lost || view.in_flight >= view.target)
+            elapsed && (view.is_full || view.in_flight >= view.target)
         } else if view.gain < 1.0 {
             elapsed || view.in_flight <= view.target
         } else {

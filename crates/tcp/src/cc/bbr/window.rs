@@ -57,7 +57,7 @@ impl Bbr {
 
     pub(super) fn cap_window(&mut self) {
         self.cwnd = self.cwnd.clamp(self.mss, MAX_WINDOW);
-        if let Some(bound) = self.marks.bound(self.path_holds()) {
+        if let Some(bound) = self.marks.bound() {
             self.cwnd = self.cwnd.min(bound.max(self.min_window()));
         }
         if self.mode == Mode::ProbeRtt {
