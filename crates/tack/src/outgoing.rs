@@ -59,8 +59,8 @@ pub(crate) enum Flushed {
         /// Bytes of the segment.
         len: usize,
     },
-    /// The system has no route to `peer`: `segment` and those behind it in the batch are lost. Flush
-    /// again.
+    /// The system has no route to `peer`: `segment` and those behind it in the batch are lost.
+    /// Flush again.
     NoRoute {
         /// The peer.
         peer: SocketAddr,

@@ -246,8 +246,8 @@ impl State {
     }
 
     /// ICMP says that a peer's port is closed: connections in SYN-SENT to it fail. Established
-    /// connections end on loopback, where nobody can forge ICMP. Elsewhere the one ends whose segment
-    /// is quoted, if its settings say so, and timers decide of the others.
+    /// connections end on loopback, where nobody can forge ICMP. Elsewhere the one ends whose
+    /// segment is quoted, if its settings say so, and timers decide of the others.
     pub(crate) fn refused(&mut self, now: Instant, refused: &Refused) {
         let Refused { peer, segment } = *refused;
         if let Some(segment) = segment.filter(|_| !is_loopback(peer)) {

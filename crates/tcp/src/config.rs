@@ -85,9 +85,9 @@ pub struct Config {
     /// An ICMP message that says that nobody has the peer's port ends an established connection at
     /// once, if it quotes a segment that is under way (RFC 9293 §3.9.2.2, RFC 5927 §4.1). For
     /// applications that connect again: who does not see the segments can forge it by guessing the
-    /// ports and a sequence number within the window. So does this side's system, if it has no route
-    /// to the peer for a second. Default false: timers decide (RFC 5927 §5.2). An attempt to connect
-    /// ends at once either way.
+    /// ports and a sequence number within the window. So does this side's system, if it has no
+    /// route to the peer for a second. Default false: timers decide (RFC 5927 §5.2). An attempt to
+    /// connect ends at once either way.
     pub hard_errors: bool,
     /// Length of TIME-WAIT (2 MSL). Default 60 s; carriers with private port spaces may shorten
     /// it.

@@ -1,5 +1,5 @@
-//! Machines that have no address but those of their link, as two laptops on a cable, and one without
-//! any network. In network namespaces, which take root and iproute2.
+//! Machines that have no address but those of their link, as two laptops on a cable, and one
+//! without any network. In network namespaces, which take root and iproute2.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -92,11 +92,11 @@ impl UdpReceiver {
         self.socket.poll_recv_ready(cx)
     }
 
-    /// Ready when the host of a peer answered that its UDP port is closed (ICMP). On Linux, and with
-    /// [`super::UdpOptions::refusals`]; otherwise never.
+    /// Ready when the host of a peer answered that its UDP port is closed (ICMP). On Linux, and
+    /// with [`super::UdpOptions::refusals`]; otherwise never.
     ///
-    /// Whoever sees what is sent to the peer can forge such an error, and so can others who guess the
-    /// UDP ports; what it quotes is harder to guess.
+    /// Whoever sees what is sent to the peer can forge such an error, and so can others who guess
+    /// the UDP ports; what it quotes is harder to guess.
     ///
     /// # Errors
     /// When the runtime is shutting down, or the system does not tell.

@@ -126,7 +126,8 @@ impl Connecting {
     }
 
     /// True while the other side has our proof of a code, and has not shown its own: it may have
-    /// guessed, and now knows whether it guessed right. No further proof of the same code may follow.
+    /// guessed, and now knows whether it guessed right. No further proof of the same code may
+    /// follow.
     pub fn awaits_proof_of_code(&self) -> bool {
         matches!(self.state, State::Confirmed { .. })
     }

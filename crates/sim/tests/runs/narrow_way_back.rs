@@ -75,7 +75,8 @@ fn answers_that_find_the_link_busy_get_lost_with_plain_acknowledgements_as_large
         );
         // What is to be explained, and its reason. CUBIC has 0.71 of the answers, the most.
         assert!(tack.0 < 0.75 * plain.0, "{congestion}");
-        // Since few reports are repeated, `every` takes up to 1.16 times as much for each byte (BBR).
+        // Since few reports are repeated, `every` takes up to 1.16 times as much for each byte
+        // (BBR).
         assert!(every.0 <= tack.0 && every.1 <= 1.2 * tack.1, "{congestion}");
         assert!(fast_tack.0 >= 0.95 * fast_plain.0, "{congestion}");
     });

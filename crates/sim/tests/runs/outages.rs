@@ -274,8 +274,8 @@ fn a_fin_is_probed_for_as_soon_as_its_report_could_be_there() {
 }
 
 /// Path 233457: nothing comes back for 0.3 s while slow start overflows a queue of 1,000 packets.
-/// The lost reports had named a thousand gaps, which later ones repeated by fourteen, each beside 64
-/// blocks: 19 Mbit/s, now 110, `delayed:2` 108. What was named before a silence is named anew.
+/// The lost reports had named a thousand gaps, which later ones repeated by fourteen, each beside
+/// 64 blocks: 19 Mbit/s, now 110, `delayed:2` 108. What was named before a silence is named anew.
 #[test]
 fn what_was_named_while_nothing_came_back_is_named_again_at_once() {
     for congestion in CONTROLLERS {

@@ -284,9 +284,9 @@ impl Connection {
     }
 
     /// The longest round trip that is believed, whatever the peer's figures say: twice the age of
-    /// the oldest that is acknowledged for the first time and left once, as round trips differ. Where
-    /// a hole was filled, behind which it may have waited, the age of the newest. Where there is
-    /// none, twice the timeout still lets it grow if round trips have.
+    /// the oldest that is acknowledged for the first time and left once, as round trips differ.
+    /// Where a hole was filled, behind which it may have waited, the age of the newest. Where there
+    /// is none, twice the timeout still lets it grow if round trips have.
     fn longest_round_trip(&self, arrived: Instant, delivery: &Delivery) -> Duration {
         let (left, times) = match delivery.repaired {
             true => (delivery.newest_sent_at, 1),

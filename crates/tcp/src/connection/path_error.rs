@@ -43,8 +43,8 @@ impl Connection {
     /// the peer is not heard.
     ///
     /// Deviation: without it, errors that RFC 9293 §3.9.2.2 calls hard do not end an established
-    /// connection (RFC 5927 §5.2), and soft ones do end an attempt, as in the large stacks (RFC 5461
-    /// §4.1).
+    /// connection (RFC 5927 §5.2), and soft ones do end an attempt, as in the large stacks (RFC
+    /// 5461 §4.1).
     pub fn handle_path_error(&mut self, now: Instant, seq: SeqNum, error: PathError) -> bool {
         if !self.is_outstanding(seq) {
             return false;

@@ -19,8 +19,9 @@ use crate::transfer::pause::Pause;
 
 /// Time limit of a connection to a waiting side.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Where no program listens any more after the sender closed or reset a connection, or after a connection on which no transfer
-/// began, the sender has ended. This is time for one that is being started again.
+/// Where no program listens any more after the sender closed or reset a connection, or after a
+/// connection on which no transfer began, the sender has ended. This is time for one that is being
+/// started again.
 const STARTS_AGAIN: Duration = Duration::from_secs(5);
 
 /// A connection that was lost.

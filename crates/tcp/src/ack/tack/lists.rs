@@ -58,8 +58,8 @@ impl TackPolicy {
         let patience = 2 * (round_trip + self.schedule.time_period());
         let is_missing = |number| self.gaps.is_lost(number);
         let in_vain = self.report_size.gives_up(now, patience, is_missing);
-        // After a silence of a round trip the sender did not hear for as long, as it seems: what was
-        // named meanwhile and a little before is as good as never named.
+        // After a silence of a round trip the sender did not hear for as long, as it seems: what
+        // was named meanwhile and a little before is as good as never named.
         let was_silent = !silent
             && (self.last_arrivals.replace(now))
                 .is_some_and(|last| now > last + round_trip + self.schedule.time_period());

@@ -5,9 +5,9 @@
 //! segment size knows nothing of it, as a side that only receives has no segments to lose. So what
 //! a report repeats, and its blocks, hardly make it long. What no report has named yet may: with
 //! thousands of losses at once that saves round trips. And where a long report leaves, and the last
-//! loss that it named has not come two round trips later, all are short for as long. Then a long one
-//! is tried again, as an outage of the way back loses long and short ones: where that is in vain as
-//! well, they are short for twice as long, and so on up to a minute.
+//! loss that it named has not come two round trips later, all are short for as long. Then a long
+//! one is tried again, as an outage of the way back loses long and short ones: where that is in
+//! vain as well, they are short for twice as long, and so on up to a minute.
 
 use core::time::Duration;
 

@@ -8,13 +8,11 @@
 //!
 //! What the path holds without a queue, by the model, stays allowed in startup, and one reduction
 //! less than that later: a long path would be used in part for the sake of a short queue. To allow
-//! all of it for good would be no answer. The bandwidth is the largest of the last rounds, so a flow
-//! that has most of it would keep it, all the more so where a sparse peer's reports take as long
-//! with a short queue as without one.
+//! all of it for good would be no answer. The bandwidth is the largest of the last rounds, so a
+//! flow that has most of it would keep it, all the more so where a sparse peer's reports take as
+//! long with a short queue as without one.
 
-use super::super::cubic::BETA_OF_MARKS;
 use super::super::{Ack, Congestion, CongestionController, Cubic, Init};
-use super::Bbr;
 
 /// The bound, and what it begins with.
 #[derive(Debug, Default)]
@@ -33,23 +31,6 @@ pub(super) struct View {
     pub(super) floor: u64,
     /// The model's own window, bytes.
     pub(super) target: u64,
-}
-
-impl Bbr {
-    /// What [`Marks`] has to know.
-    pub(super) fn marks_view(&self) -> View {
-        let path = self.path_holds();
-        let floor = if self.full_pipe.reached() {
-            (path as f64 * BETA_OF_MARKS) as u64
-        } else {
-            path
-        };
-        View {
-            cwnd: self.cwnd,
-            floor,
-            target: self.target(),
-        }
-    }
 }
 
 impl Marks {

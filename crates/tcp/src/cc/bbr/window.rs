@@ -1,9 +1,26 @@
 //! The window: how it grows to what the model asks for, and what bounds it.
 
+use super::marks::View;
 use super::recovery::Window;
 use super::{Ack, Bbr, MAX_WINDOW, Mode};
+use crate::cc::cubic::BETA_OF_MARKS;
 
 impl Bbr {
+    /// What [`Marks`](super::marks::Marks) has to know.
+    pub(super) fn marks_view(&self) -> View {
+        let path = self.path_holds();
+        let floor = if self.full_pipe.reached() {
+            (path as f64 * BETA_OF_MARKS) as u64
+        } else {
+            path
+        };
+        View {
+            cwnd: self.cwnd,
+            floor,
+            target: self.target(),
+        }
+    }
+
     pub(super) fn update_window(&mut self, ack: &Ack) {
         if ack.delivered > 0 {
             let window = self
