@@ -149,6 +149,11 @@ fn sender(path: &Path, address: SocketAddr, options: &[&str]) -> Running {
     )
 }
 
+/// More than the long form, by `TACK_FULL=1`.
+fn is_full() -> bool {
+    std::env::var_os("TACK_FULL").is_some_and(|value| value == "1")
+}
+
 pub(crate) fn source(size: u64) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("file");
@@ -252,10 +257,10 @@ fn a_side_that_is_killed_goes_on_with_encryption_too() {
 
 #[test]
 fn a_side_that_is_killed_and_comes_back_from_elsewhere_goes_on() {
-    let (size, kills) = if is_long() {
-        (256 * MIB, 100)
-    } else {
-        (8 * MIB, 2)
+    let (size, kills) = match is_long() {
+        _ if is_full() => (256 * MIB, 100),
+        true => (96 * MIB, 30),
+        false => (8 * MIB, 2),
     };
     killed_again_and_again(size, kills, true, Protection::encrypted());
 }

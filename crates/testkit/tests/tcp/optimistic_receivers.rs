@@ -237,7 +237,7 @@ fn audits_find_out_who_acknowledges_what_did_not_come() {
 /// about a round trip.
 #[test]
 fn audits_cost_little_where_the_receive_window_limits() {
-    let bytes = 60_000_000;
+    let bytes = 25_000_000;
     // bdp: 0.5 MB.
     let took = |audit, congestion, receive_buffer| {
         let mut backward = Model::wire(ms(20), Rate::from_bits_per_sec(100_000_000));
@@ -259,8 +259,8 @@ fn audits_cost_little_where_the_receive_window_limits() {
         let audits = pair.connection(Side::Server).stats(pair.now()).audits;
         (pair.elapsed().as_secs_f64(), audits)
     };
-    for congestion in Algorithm::ALL {
-        for receive_buffer in [250_000, 500_000, 750_000, 1_000_000, 2_000_000] {
+    for congestion in Algorithm::ALL.into_iter().take(3) {
+        for receive_buffer in [250_000, 500_000, 750_000, 2_000_000] {
             let (audited, audits) = took(Audits::default(), congestion, receive_buffer);
             let (free, _) = took(Audits::Never, congestion, receive_buffer);
             println!(
