@@ -8,9 +8,9 @@
 //!
 //! What the path holds without a queue, by the model, stays allowed in startup, and one reduction
 //! less than that later: a long path would be used in part for the sake of a short queue. To allow
-//! all of it for good would be no answer. The bandwidth is the largest of the last rounds, so a flow
-//! that has most of it would keep it, all the more so where a sparse peer's reports take as long
-//! with a short queue as without one.
+//! all of it for good would be no answer. The bandwidth is the largest of the last rounds, so that
+//! a flow which has most of it would keep it, all the more so where a sparse peer's reports take as
+//! long with a short queue as without one.
 
 use super::super::cubic::BETA_OF_MARKS;
 use super::super::{Ack, Congestion, CongestionController, Cubic, Init};
