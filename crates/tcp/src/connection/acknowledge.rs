@@ -338,9 +338,8 @@ impl Connection {
         }
     }
 
-    /// Marks that an acknowledgement reports, for the congestion controller; it delivered
-    /// `segments`, and `flight` bytes from `una` on were outstanding before. Returns whether the
-    /// congestion window limited that flight.
+    /// Marks that an acknowledgement of `segments` reports, for the congestion controller; `flight`
+    /// bytes from `una` on were outstanding. Returns whether the window limited that flight.
     #[inline]
     fn answer_marks(
         &mut self,
@@ -355,7 +354,7 @@ impl Connection {
         let marks = self.ecn.on_ack(flags, segments, una, nxt);
         self.telemetry.counters.ce_reported += marks.counted;
         if marks.reduce {
-            // Without the room for what is not reported yet.
+            // Without room for what is not reported.
             let window = |cc: &dyn CongestionController| cc.cwnd().min(cc.ssthresh());
             let before = window(&*self.cc);
             let answers =
@@ -371,9 +370,11 @@ impl Connection {
                 });
             }
             let after = window(&*self.cc);
-            let is_lowest = answers && after >= before;
-            self.ecn
-                .on_reduced_for_marks(after, is_lowest, self.mtu.mss().into());
+            let mss = u64::from(self.mtu.mss());
+            let is_lowest = answers && after + mss > before;
+            if self.ecn.on_reduced_for_marks(after, is_lowest, mss) {
+                self.cc.on_false_marks(now, after);
+            }
         }
         if let Some(window) = marks.restore
             && self.recovery.is_idle()

@@ -225,8 +225,9 @@ impl EcnState {
     }
 
     /// Marks asked for a reduction, and the window is now `window` bytes, with segments of `mss`
-    /// bytes. `is_lowest` says that the congestion controller did not reduce it.
-    pub(crate) fn on_reduced_for_marks(&mut self, window: u64, is_lowest: bool, mss: u64) {
+    /// bytes. `is_lowest` says that it was not reduced, or by less than a segment. True where
+    /// data leaves as not capable from now on: no mark tells any more that a window is too large.
+    pub(crate) fn on_reduced_for_marks(&mut self, window: u64, is_lowest: bool, mss: u64) -> bool {
         let endless = &mut self.endless;
         if !endless.has_begun {
             endless.has_begun = true;
@@ -235,9 +236,8 @@ impl EcnState {
         if is_lowest || window <= SMALLEST * mss {
             endless.rounds = endless.rounds.saturating_add(1);
         }
-        if endless.rounds >= ENDLESS {
-            self.capable = false;
-        }
+        self.capable &= endless.rounds < ENDLESS;
+        endless.rounds >= ENDLESS
     }
 
     /// The window was reduced for a loss: marks of the same window ask for nothing more.

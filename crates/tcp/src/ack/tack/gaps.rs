@@ -430,10 +430,14 @@ impl Gaps {
         number < self.settled && self.gaps.contains_key(&number)
     }
 
-    /// What was reported did not get through: all of it is new again. Looks at all gaps, once for a
-    /// long report that was in vain.
-    pub(super) fn report_anew(&mut self) {
+    /// What was reported did not get through: all of it is new again, or what was reported for the
+    /// first time within a time before now. Looks at all gaps, once for a long report that was in
+    /// vain or for a silence.
+    pub(super) fn report_anew(&mut self, recent: Option<(Instant, Duration)>) {
         for (&start, gap) in self.gaps.range_mut(..self.settled) {
+            if recent.is_some_and(|(now, time)| !gap.reported.is_newer_than(now, time)) {
+                continue;
+            }
             self.order.remove(start, gap.reported);
             gap.reported = GapReports::NEVER;
             self.order.add(start, gap.reported);

@@ -12,6 +12,10 @@ use tack_wire::tack::ListsWriter;
 /// and the next report lists others.
 const FEW_BLOCKS: usize = 8;
 
+/// So long before a silence what was named may have been named in vain. Older losses may have been
+/// repaired under numbers that do not show it.
+const RECENT_ROUND_TRIPS: u32 = 4;
+
 impl TackPolicy {
     /// Which gaps a report should list (TACK §5.1): `Q` of them, `rho·rho'·bdp/MSS − Q` more where
     /// that pays, and all that are new. Many losses share a report: gaps that it left out would
@@ -58,13 +62,22 @@ impl TackPolicy {
         let patience = 2 * (round_trip + self.schedule.time_period());
         let is_missing = |number| self.gaps.is_lost(number);
         let in_vain = self.report_size.gives_up(now, patience, is_missing);
-        // After a silence of a round trip the sender did not hear for as long, as it seems: what
-        // was named meanwhile and a little before is as good as never named.
-        let was_silent = !silent
-            && (self.last_arrivals.replace(now))
-                .is_some_and(|last| now > last + round_trip + self.schedule.time_period());
-        if in_vain || was_silent {
-            self.gaps.report_anew();
+        // After a silence of a round trip the sender did not hear for as long, as it seems: what was
+        // named not long before is as good as never named, unless the next report names all anyway.
+        let last = if silent {
+            None
+        } else {
+            self.last_arrivals.replace(now)
+        };
+        let silence = last.map(|last| now.saturating_since(last));
+        if in_vain {
+            self.gaps.report_anew(None);
+        } else if let Some(silence) = silence
+            && silence > round_trip + self.schedule.time_period()
+            && self.gaps.lost() as u64 > wanted.due
+        {
+            let recently = silence + RECENT_ROUND_TRIPS * round_trip;
+            self.gaps.report_anew(Some((now, recently)));
         }
         let room = self.report_size.room(now, self.gaps.lost());
         let max_blocks = if !self.schedule.params.rich {

@@ -179,6 +179,16 @@ impl Schedule {
         Duration::from(self.shortest_interval()).max(count.min(self.params.timer))
     }
 
+    /// The period of repeats. Where segments are counted it may end just before the answer to the
+    /// last report can be here, which a report with room for all (not `unreported`) waits for.
+    fn repeat_period(&self, gaps: &Gaps, unreported: bool) -> Duration {
+        let period = self.period(gaps);
+        if unreported || period <= self.time_period() || self.ack_loss_rate > 0.0 {
+            return period;
+        }
+        period.max(self.rtt_min + self.time_period())
+    }
+
     /// The period, which the report that leaves announces.
     pub(super) fn announce_period(&mut self, gaps: &Gaps) -> Duration {
         self.announced_period = self.period(gaps);
@@ -433,9 +443,10 @@ impl Schedule {
             } else {
                 self.back_queue.queueing()
             };
-            let wait = self
-                .repeats
-                .next(|| self.period(gaps) + queueing, unreported)?;
+            let wait = self.repeats.next(
+                || self.repeat_period(gaps, unreported) + queueing,
+                unreported,
+            )?;
             let mut at = self.last_report_at? + wait;
             if self.repeats.is_for_chance() {
                 at = at.max(self.answer_due);

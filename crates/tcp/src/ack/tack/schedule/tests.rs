@@ -197,3 +197,25 @@ fn what_an_answer_tells_has_no_copies() {
         assert_eq!(schedule.due(&gaps, false).is_some(), copies, "{answers}");
     }
 }
+
+/// A period of 25 ms for two segments, on a path of 40 ms: the answer to a report of a loss comes
+/// before the report is repeated, unless reports get lost.
+#[test]
+fn where_segments_are_counted_a_repeat_waits_for_the_answer() {
+    let at = Instant::from_millis;
+    for (ack_loss_rate, wait) in [(0.0, 50), (0.02, 25)] {
+        let gaps = Gaps::new(TackParams::default().settle);
+        let mut schedule = Schedule::new(TackParams::default());
+        schedule.peer_mss = 1_000;
+        schedule.set_rtt_min(Duration::from_millis(40));
+        schedule.ack_loss_rate = ack_loss_rate;
+        let rate = Some(Rate::from_bytes_per_sec(80_000));
+        schedule.on_rate(at(0), rate, rate);
+        schedule.on_data(at(0), Some(1_000), 1 << 24);
+        // What came again shows that the sender heard nothing: it is repeated for that as well.
+        schedule.on_repetition(true);
+        schedule.on_report(at(1), &gaps);
+        let due = schedule.due(&gaps, false).expect("it is repeated");
+        assert_eq!(due.at, at(1 + wait), "{ack_loss_rate}");
+    }
+}
