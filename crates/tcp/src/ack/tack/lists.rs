@@ -62,8 +62,9 @@ impl TackPolicy {
         let patience = 2 * (round_trip + self.schedule.time_period());
         let is_missing = |number| self.gaps.is_lost(number);
         let in_vain = self.report_size.gives_up(now, patience, is_missing);
-        // After a silence of a round trip the sender did not hear for as long, as it seems: what was
-        // named not long before is as good as never named, unless the next report names all anyway.
+        // After a silence of a round trip the sender did not hear for as long, as it seems: what
+        // was named not long before is as good as never named, unless the next report names all
+        // anyway.
         let last = if silent {
             None
         } else {
