@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// What a peer can type to reach a socket that is bound to `bound`, the likeliest first; never an
-/// unspecified address. Link-local addresses where there are no others, as between two machines on
-/// a cable, those of IPv6 with this machine's interface; loopback where there is nothing else.
+/// unspecified address. A machine without other addresses, such as one of two on a cable, gives its
+/// link-local ones; those of IPv6 have this machine's interface. A machine without any gives
+/// loopback.
 pub(crate) fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];

@@ -1,6 +1,5 @@
-//! What the systems of two machines say of a connection that is lost: nobody has the port of a
-//! program that was killed, or there is no route. In network namespaces, which take root and
-//! iproute2.
+//! A connection is lost, and a system says so: the port of a killed program is closed, or there is no
+//! route. The tests make network namespaces, so they need root and iproute2.
 
 use std::fs;
 use std::path::Path;

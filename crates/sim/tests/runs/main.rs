@@ -15,6 +15,7 @@ mod mixes;
 mod narrow_way_back;
 mod outages;
 mod recovery;
+mod run;
 mod scenarios;
 mod small_windows;
 mod startup;
@@ -23,24 +24,11 @@ mod utilisation;
 mod wlan;
 mod wlan_validation;
 
-use tack_sim::{Observers, Report, RunError, Scenario};
+use run::run;
 // The ordinary form takes the members of each family that say most.
 use tack_skip::is_long;
 
 const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
-
-/// Runs a scenario in which no sender may stall (invariant 8 of ARCHITECTURE.md).
-fn run(scenario: &Scenario, seed: u64, observers: &mut Observers<'_>) -> Result<Report, RunError> {
-    let report = tack_sim::run(scenario, seed, observers)?;
-    for (number, flow) in report.flows.iter().enumerate() {
-        assert_eq!(
-            flow.stalls, 0,
-            "flow {number} of {}, seed {seed}",
-            scenario.name
-        );
-    }
-    Ok(report)
-}
 
 /// CUBIC and BBR, and all of them in the long form.
 fn controllers() -> &'static [&'static str] {

@@ -219,9 +219,9 @@ fn a_flight_that_is_lost_is_rebuilt_as_fast_whatever_is_acknowledged() {
 }
 
 /// Path 226170: the way back sleeps, and the first three copies of a report come together, 0.28 s
-/// late. Each of them was a round trip for SRTT and its variation, so that the third timeout in a
-/// black hole came after 2.7 s. A report that repeats another is no sample now: 2.3 s on the mean
-/// of sixteen seeds, before 3.5. `delayed:2` takes 1.6 s.
+/// late. Each of them was a sample for SRTT and RTTVAR, so that the third timeout in a black hole
+/// came after 2.7 s. A repeated report is no sample now. The transfer takes 2.3 s (mean of sixteen
+/// seeds), before 3.5 s, with `delayed:2` 1.6 s.
 #[test]
 fn copies_of_a_report_that_wait_together_are_one_round_trip() {
     let seconds = |seed| {

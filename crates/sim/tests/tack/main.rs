@@ -18,26 +18,17 @@ mod latency;
 mod loss;
 mod reordering;
 mod robustness;
+#[path = "../runs/run.rs"]
+mod run;
 mod timing;
 mod window;
 
 use std::path::PathBuf;
 
 use tack_sim::report::FlowReport;
-use tack_sim::{Observer, Observers, Report, RunError, Scenario};
+use tack_sim::{Observer, Observers, Report, Scenario};
 
-/// Runs a scenario in which no sender may stall (invariant 8 of ARCHITECTURE.md).
-fn run(scenario: &Scenario, seed: u64, observers: &mut Observers<'_>) -> Result<Report, RunError> {
-    let report = tack_sim::run(scenario, seed, observers)?;
-    for (number, flow) in report.flows.iter().enumerate() {
-        assert_eq!(
-            flow.stalls, 0,
-            "flow {number} of {}, seed {seed}",
-            scenario.name
-        );
-    }
-    Ok(report)
-}
+use run::run;
 
 /// Whether the full form of each experiment was asked for.
 fn is_full() -> bool {

@@ -20,6 +20,26 @@ fn dial(endpoint: &mut Endpoint, now: Instant, to: SocketAddr) -> (ConnectionId,
     (id, sent.remove(0).1)
 }
 
+/// An established connection, and its SYN.
+fn opened(endpoint: &mut Endpoint, hard_errors: bool) -> (ConnectionId, Header) {
+    let config = Config {
+        hard_errors,
+        ..Config::default()
+    };
+    let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
+    let id = dialed.expect("there are free ports");
+    let syn = drain(endpoint, NOW).remove(0).1;
+    arrive(endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+    (id, syn)
+}
+
+/// 4,000 bytes leave.
+fn send(endpoint: &mut Endpoint, id: ConnectionId) {
+    let connection = endpoint.get_mut(id).expect("it exists");
+    connection.write(NOW, &[7; 4000]).unwrap();
+    drain(endpoint, NOW);
+}
+
 /// The SYN-ACK of a peer that knows SACK and no more.
 fn syn_ack(syn: &Header) -> Header {
     Header {
@@ -98,23 +118,11 @@ fn an_established_connection_outlives_unreachability_and_believes_sizes_in_fligh
 fn a_closed_port_ends_an_established_connection_that_asked_for_it() {
     for hard_errors in [false, true] {
         let mut endpoint = endpoint();
-        let config = Config {
-            hard_errors,
-            ..Config::default()
-        };
-        let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
-        let id = dialed.expect("there are free ports");
-        let syn = drain(&mut endpoint, NOW).remove(0).1;
-        arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
+        let (id, syn) = opened(&mut endpoint, hard_errors);
         let first = syn.seq + 1;
         let closed = PathError::PortUnreachable;
         assert!(!told(&mut endpoint, id, first, closed), "nothing is sent");
-        endpoint
-            .get_mut(id)
-            .unwrap()
-            .write(NOW, &[7; 4000])
-            .unwrap();
-        drain(&mut endpoint, NOW);
+        send(&mut endpoint, id);
         for forged in [syn.seq, first + 4000, first + (1 << 31)] {
             assert!(!told(&mut endpoint, id, forged, closed));
         }
@@ -134,20 +142,8 @@ fn a_closed_port_ends_an_established_connection_that_asked_for_it() {
 fn no_route_for_a_second_ends_an_established_connection_that_asked_for_it() {
     for hard_errors in [false, true] {
         let mut endpoint = endpoint();
-        let config = Config {
-            hard_errors,
-            ..Config::default()
-        };
-        let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
-        let id = dialed.expect("there are free ports");
-        let syn = drain(&mut endpoint, NOW).remove(0).1;
-        arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
-        endpoint
-            .get_mut(id)
-            .unwrap()
-            .write(NOW, &[7; 4000])
-            .unwrap();
-        drain(&mut endpoint, NOW);
+        let (id, syn) = opened(&mut endpoint, hard_errors);
+        send(&mut endpoint, id);
         let tuple = endpoint.tuple(id).unwrap();
         let mut fails_at = |millis: u64, seq| {
             let now = NOW + Duration::from_millis(millis);
@@ -173,20 +169,8 @@ fn no_route_for_a_second_ends_an_established_connection_that_asked_for_it() {
 #[test]
 fn a_peer_that_is_alive_hears_of_the_end_when_the_application_lets_go() {
     let mut endpoint = endpoint();
-    let config = Config {
-        hard_errors: true,
-        ..Config::default()
-    };
-    let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
-    let id = dialed.expect("there are free ports");
-    let syn = drain(&mut endpoint, NOW).remove(0).1;
-    arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
-    endpoint
-        .get_mut(id)
-        .unwrap()
-        .write(NOW, &[7; 4000])
-        .unwrap();
-    drain(&mut endpoint, NOW);
+    let (id, syn) = opened(&mut endpoint, true);
+    send(&mut endpoint, id);
     let closed = PathError::PortUnreachable;
     assert!(told(&mut endpoint, id, syn.seq + 1, closed));
     drain(&mut endpoint, NOW);
@@ -211,20 +195,8 @@ fn a_peer_that_is_alive_hears_of_the_end_when_the_application_lets_go() {
 #[test]
 fn a_route_that_comes_and_goes_ends_nothing() {
     let mut endpoint = endpoint();
-    let config = Config {
-        hard_errors: true,
-        ..Config::default()
-    };
-    let dialed = endpoint.connect(NOW, peer(1), 80, 0, &config);
-    let id = dialed.expect("there are free ports");
-    let syn = drain(&mut endpoint, NOW).remove(0).1;
-    arrive(&mut endpoint, NOW, peer(1), syn_ack(&syn), &[]);
-    endpoint
-        .get_mut(id)
-        .unwrap()
-        .write(NOW, &[7; 4000])
-        .unwrap();
-    drain(&mut endpoint, NOW);
+    let (id, syn) = opened(&mut endpoint, true);
+    send(&mut endpoint, id);
     let tuple = endpoint.tuple(id).unwrap();
     for tenths in 0..50 {
         let now = NOW + Duration::from_millis(100 * tenths);

@@ -2,8 +2,8 @@
 //!
 //! A part lies in the directory of its file, under a name that follows from the peer's key and the
 //! file's path: a file name may have 255 bytes already, and only the peer that began a part learns
-//! what is in it. Other users of this machine can find that name out, too: in a directory that they
-//! may write to, a file of theirs is no part, whatever it is called.
+//! what is in it. Other users of this machine can compute that name. A file that another user owns
+//! is not taken for a part.
 
 use std::io;
 use std::os::fd::AsFd;

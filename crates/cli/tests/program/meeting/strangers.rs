@@ -127,8 +127,8 @@ async fn let_in(
     Ok(stream)
 }
 
-/// It takes all places for transfers and for those that wait, and holds what is turned away. Who
-/// comes then is told that the receiver is busy, as if others had taken the places.
+/// It takes all places for transfers and for waiting, and keeps refused connections open. The next
+/// peer is told that the receiver is busy.
 #[tokio::test]
 async fn a_known_peer_with_many_connections_keeps_no_other_out() {
     let (alice, bob) = (Side::new(), Side::new());

@@ -5,11 +5,6 @@
 //! the one that took least, and how long ago that arrived. The sender subtracts: what remains is
 //! the round trip of that segment as if it had been acknowledged at once. The clocks only ever
 //! measure short intervals, so their drift does not add up.
-//!
-//! Deviation: the paper smooths delays before it compares them. Where segments leave in bursts, as
-//! from a host whose timers are late, the smoothed delay is least some segments after the fastest
-//! one, which wait in the burst's own queue. The sender takes the minimum of all round trips
-//! anyway.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -25,7 +20,7 @@ const MAX_SAMPLES: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// Relative delay in 1/8 microseconds, smoothed where a percentile is asked for.
+    /// Smoothed relative delay, microseconds.
     delay: i64,
     departure: u32,
     arrived: Instant,
@@ -88,9 +83,11 @@ impl OneWayDelays {
                 self.chosen.get_or_insert(sample);
             }
             Timing::OneWay { percentile: 0 } => {
-                let delay = relative * 8;
-                if self.chosen.is_none_or(|chosen| delay <= chosen.delay) {
-                    self.chosen = Some(Sample { delay, ..sample });
+                if self
+                    .chosen
+                    .is_none_or(|chosen| sample.delay <= chosen.delay)
+                {
+                    self.chosen = Some(sample);
                 }
             }
             Timing::OneWay { .. } => self.keep(sample),
@@ -194,21 +191,6 @@ mod tests {
             Some(Duration::from_micros(70_000))
         );
         assert_eq!(delays.take_echo(at(offset + 80_000)), None);
-    }
-
-    /// The second burst finds an empty queue, and fills it with itself.
-    #[test]
-    fn of_bursts_the_segment_that_did_not_wait_is_named() {
-        let mut delays = OneWayDelays::new(Timing::OneWay { percentile: 0 });
-        for burst in 0..2 {
-            for segment in 0..20 {
-                let departure = 100_000 * burst;
-                let took = 50_000 + 1_000 * segment;
-                delays.on_segment(at(departure + took), departure as u32 + segment as u32);
-            }
-        }
-        let echo = delays.take_echo(at(200_000)).expect("segments arrived");
-        assert_eq!(echo.departure, 100_000);
     }
 
     #[test]

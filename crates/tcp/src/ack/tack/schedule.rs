@@ -443,11 +443,8 @@ impl Schedule {
             } else {
                 self.back_queue.queueing()
             };
-            let wait = self.repeats.next(
-                || self.repeat_period(gaps, unreported) + queueing,
-                unreported,
-            )?;
-            let mut at = self.last_report_at? + wait;
+            let wait = || self.repeat_period(gaps, unreported) + queueing;
+            let mut at = self.last_report_at? + self.repeats.next(wait, unreported)?;
             if self.repeats.is_for_chance() {
                 at = at.max(self.answer_due);
             }
