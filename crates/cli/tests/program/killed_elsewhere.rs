@@ -1,5 +1,5 @@
-//! A connection is lost, and a system says so: the port of a killed program is closed, or there is no
-//! route. The tests make network namespaces, so they need root and iproute2.
+//! A connection is lost, and a system says so: the port of a killed program is closed, or there is
+//! no route. The tests make network namespaces, so they need root and iproute2.
 
 use std::fs;
 use std::path::Path;

@@ -26,9 +26,9 @@ pub(super) struct Unreported {
     /// The largest flight of late, and when it was that.
     peak: u64,
     peak_at: Instant,
-    /// End of what was sent in slow start. The peer hears of the end of slow start half a round trip
-    /// later, and reports densely until then. Until this position is acknowledged the window has no
-    /// room for an interval, which would go into the queue that ended slow start.
+    /// End of what was sent in slow start. The peer hears of the end of slow start half a round
+    /// trip later, and reports densely until then. Until this position is acknowledged the window
+    /// has no room for an interval, which would go into the queue that ended slow start.
     dense_until: Option<StreamOffset>,
     room: Room,
 }

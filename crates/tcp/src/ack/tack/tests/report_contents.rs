@@ -51,8 +51,8 @@ fn with_one_gap_a_report_each_gap_has_its_turn_before_one_is_repeated() {
     receiver.receive(at(101), 8, 1_000);
     let (_, gaps) = receiver.report(at(102), AckReason::Timer);
     assert_eq!(8 - gaps[0].0, 1);
-    // Nothing had arrived for a round trip before. So both remaining gaps are new again, and reports
-    // name them in turn.
+    // Nothing had arrived for a round trip before. So both remaining gaps are new again, and
+    // reports name them in turn.
     for (turn, told) in [5, 1, 5].into_iter().enumerate() {
         let (_, gaps) = receiver.report(at(103 + turn as u64), AckReason::Timer);
         assert_eq!(8 - gaps[0].0, told, "{turn}");
