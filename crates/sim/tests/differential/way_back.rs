@@ -38,7 +38,12 @@ const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timesta
 /// what comes before the link is free: that of a way back which holds not one packet, or one of a
 /// few packets where the receiver is late. The difference must be gone where no window is spread,
 /// and with a longer queue: five packets, as paths with one rate have at least, or fifty.
+///
+/// BBR does not spread its window; it paces by itself.
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
+    if path.congestion == "bbr" {
+        return None;
+    }
     let longer = if holds_hardly_a_packet(path) == Some(true) {
         5
     } else if value(path, QUEUE, "p")? <= SHORT_QUEUE && path.toml.contains(LATE_HOST) {
