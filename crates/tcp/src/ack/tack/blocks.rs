@@ -72,7 +72,8 @@ impl Blocks {
     /// At most `most` of the blocks that changed last, the highest first.
     fn find_changed(&mut self, ahead: &RangeSet<StreamOffset>, most: usize) {
         self.positions.clear();
-        self.positions.extend(self.recent.iter().rev());
+        let recent = self.recent.iter().rev();
+        self.positions.extend(recent.take(most));
         self.positions
             .sort_unstable_by_key(|&position| Reverse(position));
         let mut blocks = ahead.descending();
@@ -162,13 +163,12 @@ mod tests {
             .collect();
         let mut chosen: BTreeSet<_> = recent
             .iter()
+            .rev()
+            .take(most)
             .filter(|_| ahead.len() > most && most > 1)
             .filter_map(|position| ahead.range_at(*position))
             .map(|block| (block.start, block.end))
             .collect();
-        while chosen.len() > most {
-            chosen.pop_first();
-        }
         for block in highest {
             if chosen.len() < most {
                 chosen.insert(block);

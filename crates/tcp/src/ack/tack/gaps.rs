@@ -403,14 +403,16 @@ impl Gaps {
     }
 
     /// Lets `write` list the `wanted` ones of the lost gaps, ascending, as long as it has room for
-    /// them. What is reported now can be repaired `round` later, and no sooner.
+    /// them. What is reported now can be repaired `round` later, and no sooner. Returns how many
+    /// had been reported before.
     pub(super) fn report(
         &mut self,
         wanted: Wanted,
         now: Instant,
         round: Duration,
         mut write: impl FnMut(Range<PacketNumber>) -> bool,
-    ) {
+    ) -> usize {
+        let mut repeated = 0;
         let due = self.order.take_due(wanted, now);
         for &start in &due {
             let Some(gap) = self.gaps.get_mut(&start) else {
@@ -420,9 +422,11 @@ impl Gaps {
             if !write(start..gap.end) {
                 break;
             }
+            repeated += usize::from(gap.reported != GapReports::NEVER);
             gap.reported = self.order.report(start, gap.reported, now, round);
         }
         self.order.give_back(due);
+        repeated
     }
 
     /// The gap that begins with `number` is lost, and nothing of it has come.
@@ -430,18 +434,26 @@ impl Gaps {
         number < self.settled && self.gaps.contains_key(&number)
     }
 
-    /// What was reported did not get through: all of it is new again, or what was reported for the
-    /// first time within a time before now. Looks at all gaps, once for a long report that was in
-    /// vain or for a silence.
-    pub(super) fn report_anew(&mut self, recent: Option<(Instant, Duration)>) {
-        for (&start, gap) in self.gaps.range_mut(..self.settled) {
+    /// What was reported did not get through: the newest gaps are new again, `most` of them, and
+    /// only what was reported for the first time within a time before now, if one is given. Returns
+    /// how many.
+    pub(super) fn report_anew(
+        &mut self,
+        recent: Option<(Instant, Duration)>,
+        most: usize,
+    ) -> usize {
+        let newest = self.gaps.range_mut(..self.settled).rev().take(most);
+        let mut anew = 0;
+        for (&start, gap) in newest {
             if recent.is_some_and(|(now, time)| !gap.reported.is_newer_than(now, time)) {
-                continue;
+                break;
             }
             self.order.remove(start, gap.reported);
             gap.reported = GapReports::NEVER;
             self.order.add(start, gap.reported);
+            anew += 1;
         }
+        anew
     }
 
     /// Something is lost whose repair may be under way: the newest loss was reported for the first

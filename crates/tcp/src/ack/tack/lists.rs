@@ -20,10 +20,11 @@ impl TackPolicy {
     /// Which gaps a report should list (TACK §5.1): `Q` of them, `rho·rho'·bdp/MSS − Q` more where
     /// that pays, and all that are new. Many losses share a report: gaps that it left out would
     /// wait for later reports, four in each, and the stream would wait too.
-    fn wanted_gaps(&self, silent: bool) -> Wanted {
+    fn wanted_gaps(&self, silent: bool, room: usize) -> Wanted {
         let few = |due| Wanted {
             due,
             all_new: false,
+            room,
         };
         match self.schedule.params.losses {
             LossReporting::Never => return few(0),
@@ -44,6 +45,7 @@ impl TackPolicy {
         Wanted {
             due: BASE_GAPS.max(lost_per_report as u64 + 1),
             all_new: true,
+            room,
         }
     }
 
@@ -55,7 +57,7 @@ impl TackPolicy {
         // Nothing has arrived since the last report: what it said did not help, or did not get
         // through.
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
-        let wanted = self.wanted_gaps(silent);
+        let wanted = self.wanted_gaps(silent, out.len());
         self.gaps.resolve_ahead(context.received_to, context.ahead);
         let now = context.now;
         let round_trip = self.gaps.round_trip(self.schedule.rtt_min());
@@ -71,43 +73,58 @@ impl TackPolicy {
             self.last_arrivals.replace(now)
         };
         let silence = last.map(|last| now.saturating_since(last));
-        if in_vain {
-            self.gaps.report_anew(None);
-        } else if let Some(silence) = silence
-            && silence > round_trip + self.schedule.time_period()
-            && self.gaps.lost() as u64 > wanted.due
-        {
-            let recently = silence + RECENT_ROUND_TRIPS * round_trip;
-            self.gaps.report_anew(Some((now, recently)));
+        let lost = self.gaps.lost();
+        let anew = match silence {
+            _ if in_vain => Some(None),
+            Some(silence)
+                if silence > round_trip + self.schedule.time_period()
+                    && lost as u64 > wanted.due =>
+            {
+                Some(Some((now, silence + RECENT_ROUND_TRIPS * round_trip)))
+            }
+            _ => None,
+        };
+        if let Some(recent) = anew {
+            let gaps = self.gaps.report_anew(recent, self.report_work.anew());
+            self.report_work.spend_anew(gaps);
         }
-        let room = self.report_size.room(now, self.gaps.lost());
+        let room = self.report_size.room(now, lost);
         let max_blocks = if !self.schedule.params.rich {
             1
         } else if self.schedule.is_clogged(now) {
             FEW_BLOCKS
         } else {
-            MAX_BLOCKS.min(room.blocks())
+            MAX_BLOCKS.min(room.blocks()).min(self.report_work.blocks())
         };
         let len = out.len().min(room.all);
         let mut writer = ListsWriter::new(&mut out[..len]);
+        let mut blocks = 0;
         for block in self.blocks.choose(context.ahead, max_blocks) {
             let block = block.start - context.received_to..block.end - context.received_to;
             if !room.has_place_for_block(writer.written()) || !writer.block(block) {
                 break;
             }
+            blocks += 1;
         }
+        // What a timer repeats is bounded by its growing intervals.
+        let paid = match silent {
+            true => u64::MAX,
+            false => self.report_work.gaps(lost),
+        };
         let wanted = Wanted {
-            due: wanted.due.min(room.gaps(writer.written())),
+            due: wanted.due.min(room.gaps(writer.written())).min(paid),
             ..wanted
         };
         // The repair of what is reported now can be here no sooner.
         let round = self.schedule.rtt_min() + self.schedule.time_period();
         let mut last = None;
-        self.gaps.report(wanted, now, round, |numbers| {
+        let repeated = self.gaps.report(wanted, now, round, |numbers| {
             let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
             last = if fits { Some(numbers.start) } else { last };
             fits
         });
+        let paid = if silent { 0 } else { repeated };
+        self.report_work.spend(blocks, paid, lost);
         self.listed_gaps = last.is_some();
         let len = writer.finish();
         self.report_size.on_report(now, len, last);

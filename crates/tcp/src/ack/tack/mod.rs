@@ -27,6 +27,7 @@ mod repeats;
 mod report;
 mod report_order;
 mod report_size;
+mod report_work;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ use one_way::OneWayDelays;
 use path::{Absence, Return, Run};
 pub(super) use reader::TackReader;
 use report_size::ReportSize;
+use report_work::ReportWork;
 use schedule::{DueReport, Schedule};
 
 /// Bytes in full segments after which a segment is a copy from another time: half of the sequence
@@ -98,6 +100,7 @@ pub(crate) struct TackPolicy {
     highest: StreamOffset,
     blocks: Blocks,
     report_size: ReportSize,
+    report_work: ReportWork,
 }
 
 impl TackPolicy {
@@ -125,6 +128,7 @@ impl TackPolicy {
             highest: StreamOffset::FIRST_BYTE,
             blocks: Blocks::default(),
             report_size: ReportSize::default(),
+            report_work: ReportWork::default(),
         }
     }
 
@@ -225,6 +229,7 @@ impl AckPolicy for TackPolicy {
         if self.fallback.is_some() {
             return self.on_data_in_fallback(arrival, before);
         }
+        self.report_work.on_segment();
         let now = arrival.now;
         let before_mss = core::mem::replace(&mut self.schedule.peer_mss, arrival.peer_mss);
         let is_longer = before_mss > 1 && arrival.peer_mss > before_mss + before_mss / 8;

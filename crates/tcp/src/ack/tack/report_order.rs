@@ -14,8 +14,8 @@ use tack_base::Instant;
 
 use crate::send::packet_number::PacketNumber;
 
-/// Gaps that a report names at most: no more fit, however close they are.
-const MOST: usize = 700;
+/// Least bytes of a gap in a report.
+const LEAST_GAP: usize = 2;
 /// Longest interval between two times that an open gap is reported.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 
@@ -26,6 +26,8 @@ pub(super) struct Wanted {
     pub(super) due: u64,
     /// All that were never reported.
     pub(super) all_new: bool,
+    /// Bytes that there are for them.
+    pub(super) room: usize,
 }
 
 /// When one gap was reported.
@@ -115,11 +117,13 @@ impl ReportOrder {
 
     /// The first numbers of the `wanted` gaps, ascending. To be given back.
     pub(super) fn take_due(&mut self, wanted: Wanted, now: Instant) -> Vec<PacketNumber> {
-        let most = usize::try_from(wanted.due).unwrap_or(MOST);
+        // However close they are, no more fit.
+        let fit = wanted.room / LEAST_GAP;
+        let most = usize::try_from(wanted.due).unwrap_or(fit);
         let mut chosen = core::mem::take(&mut self.chosen);
         chosen.clear();
         let due = self.due.iter().take_while(|(due, _)| *due <= now);
-        let due = due.enumerate().take(MOST).take_while(|(index, (due, _))| {
+        let due = due.enumerate().take(fit).take_while(|(index, (due, _))| {
             *index < most || wanted.all_new && *due == GapReports::NEVER.due
         });
         chosen.extend(due.map(|(_, (_, number))| *number));
@@ -151,7 +155,9 @@ mod tests {
         now: Instant,
     ) -> Vec<PacketNumber> {
         let all_new = false;
-        let chosen = order.take_due(Wanted { due, all_new }, now);
+        let room = 1 << 20;
+        let wanted = Wanted { due, all_new, room };
+        let chosen = order.take_due(wanted, now);
         for &number in &chosen {
             let gap = &mut reported[number.0 as usize];
             *gap = order.report(number, *gap, now, ROUND);
@@ -164,14 +170,15 @@ mod tests {
     #[test]
     fn all_new_gaps_are_reported_at_once() {
         let mut order = ReportOrder::default();
-        for number in 0..2 * MOST as u64 {
+        for number in 0..1_400 {
             order.add(PacketNumber(number), GapReports::NEVER);
         }
         let all_new = Wanted {
             due: 4,
             all_new: true,
+            room: 1_400,
         };
-        for due in [MOST, MOST, 4] {
+        for due in [700, 700, 4] {
             let chosen = order.take_due(all_new, at(1));
             assert_eq!(chosen.len(), due);
             for &number in &chosen {
@@ -219,10 +226,8 @@ mod tests {
             }
         }
         assert!(times.iter().all(|times| *times == 1));
-        assert_eq!(
-            report(&mut order, &mut reported, u64::MAX, at(1 + GAPS)).len(),
-            MOST
-        );
+        let all = report(&mut order, &mut reported, u64::MAX, at(1 + GAPS));
+        assert_eq!(all.len() as u64, GAPS);
         for number in 0..GAPS {
             order.remove(PacketNumber(number), reported[number as usize]);
         }

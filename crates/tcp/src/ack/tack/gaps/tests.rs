@@ -18,8 +18,11 @@ fn lost(gaps: &Gaps) -> Vec<(u64, u64)> {
 }
 
 fn few(due: u64) -> Wanted {
-    let all_new = false;
-    Wanted { due, all_new }
+    Wanted {
+        due,
+        all_new: false,
+        room: 1 << 20,
+    }
 }
 
 fn at(millis: u64) -> Instant {

@@ -162,6 +162,7 @@ fn an_old_loss_draws_no_copies() {
         let wanted = crate::ack::tack::report_order::Wanted {
             due: 4,
             all_new: true,
+            room: 1 << 20,
         };
         gaps.report(wanted, at(1_000), Duration::from_millis(50), |_| true);
         schedule.on_data(at(arrives), Some(169), 1 << 24);

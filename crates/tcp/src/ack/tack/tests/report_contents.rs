@@ -85,7 +85,8 @@ fn every_one_of(count: u32) {
     // All have been told once; ten milliseconds are a period, and five of those a round trip until
     // word is outdated.
     let mut told_again = RangeSet::new();
-    let reports = 4 * u64::from(count) / BASE_GAPS;
+    // A segment pays for one gap that is told again.
+    let reports = 3 * u64::from(count);
     for number in 0..reports {
         let now = at(1_000 + 10 * number);
         let newest = 2 * count + number as u32;
@@ -105,4 +106,23 @@ fn every_one_of(count: u32) {
         .filter(|number| !told_again.contains(&(*number..number + 1)))
         .collect();
     assert!(missing.is_empty(), "never told again: {missing:?}");
+}
+
+/// A hostile sender leaves holes, and lets each of its segments draw a report. Lists of all that is
+/// due would be over a hundred times the work of a segment in order.
+#[test]
+fn where_each_segment_draws_a_report_it_pays_for_what_that_repeats() {
+    let mut receiver = Receiver::new("tack");
+    let (mut told, segments) = (0, 2_000);
+    for index in 0..segments {
+        // Far enough apart that what was reported before is due again.
+        let now = at(100 * (1 + u64::from(index)));
+        receiver.receive(now, 2 * index, 2 * u64::from(index));
+        let (_, gaps) = receiver.report(now, AckReason::Threshold);
+        told += gaps.len();
+    }
+    // Each gap once as a new one, one for each segment that is repeated, and one that is named anew
+    // after a silence.
+    assert!(told > segments as usize, "{told}");
+    assert!(told <= 3 * segments as usize + 200, "{told}");
 }
