@@ -110,7 +110,8 @@ pub(super) struct Progress {
     longest: Nanos,
     /// How long numbers waited until they were acknowledged: the longest, less an eighth with each
     /// later one. Where an acknowledgement gets lost, the next one echoes the same timestamp,
-    /// and the round trip is that long (RFC 7323 §4.3).
+    /// and the round trip is that long (RFC 7323 §4.3). Without timestamps it is the round trip of
+    /// what was sent once.
     measured: Nanos,
     stalls: u64,
     /// The present wait was counted as a stall.
@@ -215,6 +216,7 @@ impl Progress {
             && !ack.after(highest)
         {
             self.numbers = Some((ack, highest));
+            let is_first_sample = !self.is_measured;
             if self.is_probe && ack == highest {
                 // A window probe whose octet was taken: the next one leaves after twice the time
                 // all the same (RFC 9293 §3.8.6.1).
@@ -225,10 +227,13 @@ impl Progress {
                 self.is_measured = true;
             }
             let is_syn = !mem::replace(&mut self.is_syn_acknowledged, true);
+            let waited = now.nanos_since(self.since);
             let waited = match self.timer.echoes {
                 // The variation of the first sample is half of it (RFC 6298 §2.2).
-                Echoes::All | Echoes::Syn if is_syn => now.nanos_since(self.since) * 3,
-                Echoes::All => now.nanos_since(self.since),
+                Echoes::All | Echoes::Syn if is_syn => waited * 3,
+                Echoes::None if self.attempts == 1 && is_first_sample => waited * 3,
+                Echoes::None if self.attempts == 1 => waited,
+                Echoes::All => waited,
                 Echoes::Syn | Echoes::None => Nanos::ZERO,
             };
             self.measured = waited.max(self.measured.saturating_sub(self.measured / 8));
