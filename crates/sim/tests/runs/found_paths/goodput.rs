@@ -43,42 +43,42 @@ fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
 
 /// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the
 /// other hardly get in. That does not come from TACK: the flow that acknowledges less often
-/// starves, and two that do it alike share, or chance decides. So it is with plain policies, too.
+/// starves. So it is with plain policies, too. Of two plain flows one has next to nothing, as chance
+/// decides. Two of TACK are more even; the one that begins later, if only by a packet, has more.
 #[test]
 fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     if !crate::is_long() {
         return;
     }
-    let shares = |first: &str, second: &str| {
+    let shares = |congestion: &str, first: &str, second: &str| {
         let text = format!(
             "duration = '6s'\n[wired]\nrate = '66821kbps'\ndelay = '785us'\nqueue = '2.0bdp'\n\
              loss_reverse = 0.0367\nrate_reverse = '599kbps'\n\
-             [[flow]]\ncongestion = 'cubic'\nack = '{first}'\n[[flow]]\ncongestion = 'cubic'\nack = '{second}'\n"
+             [[flow]]\ncongestion = '{congestion}'\nack = '{first}'\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = '{second}'\n"
         );
-        let seeds: Vec<u64> = (1..=8).collect();
+        let seeds: Vec<u64> = (1..=16).collect();
         let runs: Vec<_> = seeds.par_iter().map(|seed| flows(&text, *seed)).collect();
         let mbps = |nth: usize| {
             runs.iter().map(|flows| flows[nth].goodput_bps).sum::<f64>() / 1e6 / runs.len() as f64
         };
         let slower = |flows: &Vec<FlowReport>| flows[0].goodput_bps.min(flows[1].goodput_bps) / 1e6;
-        let slower = runs.iter().map(slower).fold(f64::INFINITY, f64::min);
+        let slower = runs.iter().map(slower).sum::<f64>() / runs.len() as f64;
         println!(
-            "{first} {:.2}, {second} {:.2} Mbit/s; {slower:.2} at least",
+            "{congestion}: {first} {:.2}, {second} {:.2} Mbit/s; the slower one {slower:.2}",
             mbps(0),
             mbps(1)
         );
         (mbps(0), mbps(1), slower)
     };
-    let (tack, dense, _) = shares("tack", "delayed:2");
+    let (tack, dense, _) = shares("cubic", "tack", "delayed:2");
     assert!(tack < 0.1 * dense, "{tack}, {dense}");
-    let (first, second, _) = shares("tack", "tack");
-    // Less even since reports have fewer copies, 14.7 and 47.3 Mbit/s; before, 23.8 and 37.9: open.
-    assert!((0.25..4.0).contains(&(first / second)), "{first}, {second}");
-    let (plain, denser, _) = shares("delayed:2", "every");
+    let (plain, denser, _) = shares("cubic", "delayed:2", "every");
     assert!(plain < 0.1 * denser, "{plain}, {denser}");
-    // Two plain flows: of some seeds one has next to nothing.
-    let (_, _, slower) = shares("delayed:2", "delayed:2");
-    assert!(slower < 5.0, "{slower}");
+    for congestion in ["new_reno", "cubic", "compound", "bbr"] {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| shares(congestion, ack, ack).2);
+        assert!(tack > 1.2 * plain, "{congestion}: {tack}, {plain}");
+    }
 }
 
 /// Path 61432, which differs from 50266 by reordering: with most segments out of order `delayed:2`
