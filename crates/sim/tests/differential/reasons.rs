@@ -265,7 +265,8 @@ fn undelivered(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
 /// acknowledgements included, and what TACK repeated does not count, and of the plain policy's
 /// segments each counts once. In a run of twice the time TACK must be about as fast.
 fn behind_a_loss(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
-    if path.work != Work::Bulk || path.shared {
+    // What a neighbour of another policy took is not seen.
+    if path.work != Work::Bulk || path.shared && path.judged < 2 {
         return None;
     }
     let carried = tack.data - tack.repeated.max(tack.path_losses);
@@ -412,12 +413,12 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
 
 /// One of two flows gets most of the path with the plain policy, and what it has beyond an even
 /// share it takes from its neighbour. That is not speed: with TACK it must have an even share of
-/// what both had, and both together no less than that.
-fn even_share(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+/// what both had, or nine tenths of it, and both together no less than that.
+pub(crate) fn even_share(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     if !path.shared || path.judged > 1 {
         return None;
     }
-    let is_even = tack.goodput >= 0.5 * plain.all && tack.all >= plain.all;
+    let is_even = tack.goodput >= 0.9 * plain.all / 2.0 && tack.all >= plain.all;
     is_even.then(|| {
         format!(
             "{PLAIN} takes {:.1} of {:.1} Mbit/s from its neighbour's half; TACK has {:.1} of {:.1}",

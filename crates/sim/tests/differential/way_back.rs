@@ -4,6 +4,7 @@ use crate::figures::Figures;
 use crate::judge::{Flag, gain, shows};
 use crate::measure::{PLAIN, Variant};
 use crate::paths::{Path, Work};
+use crate::reasons::even_share;
 use crate::runs;
 
 /// The key of a path for the rate of its way back.
@@ -90,8 +91,8 @@ fn holds_hardly_a_packet(path: &Path) -> Option<bool> {
 /// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
 /// of the other flow hardly get in. On a fast way back the difference must be gone, and on this one
 /// a flow of TACK beside another of TACK must be as fast, or have as few timeouts, as a plain one
-/// beside a plain one, with fewer acknowledgements for each byte. A flow that starves has many, as
-/// it repeats them.
+/// beside a plain one, with fewer acknowledgements for each byte. An even share is as fast. A flow
+/// that starves has many, as it repeats them.
 pub(crate) fn denser_neighbour(path: &Path, flag: Flag, plain: &Figures) -> Option<String> {
     // Where a flow gets next to nothing, it must be as fast.
     let flag = if flag == Flag::Hang { Flag::Slow } else { flag };
@@ -102,7 +103,9 @@ pub(crate) fn denser_neighbour(path: &Path, flag: Flag, plain: &Figures) -> Opti
     variant.path_keys.push("flow.1.ack=tack".into());
     let alike = runs::fresh(path, &variant);
     let is_denser = plain.acks_per_byte() > alike.acks_per_byte();
-    if !is_denser || shows(flag, path, &alike, plain) {
+    let is_as_fast = !shows(flag, path, &alike, plain)
+        || flag == Flag::Slow && even_share(path, &alike, plain).is_some();
+    if !is_denser || !is_as_fast {
         return None;
     }
     let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
