@@ -40,11 +40,13 @@ const LARGER_PLAIN: [(&str, &[&str]); 2] = [("every", &[]), ("every", &["timesta
 /// few packets where the receiver is late. The difference must be gone where no window is spread,
 /// and with a longer queue: five packets, as paths with one rate have at least, or fifty.
 ///
-/// BBR does not spread its window; it paces by itself.
+/// BBR paces by itself, by the rate that it measured over such round trips. NewReno is in its place
+/// where nothing is to be paced.
 pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
-    if path.congestion == "bbr" {
-        return None;
-    }
+    let unpaced: &[&'static str] = match path.congestion {
+        "bbr" => &["congestion=new_reno", "window_pacing=off"],
+        _ => &["window_pacing=off"],
+    };
     let longer = if holds_hardly_a_packet(path) == Some(true) {
         5
     } else if value(path, QUEUE, "p")? <= SHORT_QUEUE && path.toml.contains(LATE_HOST) {
@@ -52,17 +54,17 @@ pub(crate) fn slower_pacing(path: &Path) -> Option<String> {
     } else {
         return None;
     };
-    let gains = |flow_key: Option<&'static str>, path_key: Option<&str>| {
+    let gains = |flow_keys: &[&'static str], path_key: Option<&str>| {
         let [tack, plain] = Variant::both().map(|mut variant| {
-            variant.flow_keys.extend(flow_key);
+            variant.flow_keys.extend(flow_keys);
             variant.path_keys.extend(path_key.map(str::to_owned));
             runs::fresh(path, &variant)
         });
         let is_gone = !shows(Flag::Slow, path, &tack, &plain);
         is_gone.then(|| gain(path, &tack, &plain))
     };
-    let unpaced = gains(Some("window_pacing=off"), None)?;
-    let queued = gains(None, Some(&format!("wired.queue={longer}p")))?;
+    let unpaced = gains(unpaced, None)?;
+    let queued = gains(&[], Some(&format!("wired.queue={longer}p")))?;
     Some(format!(
         "round trips of {PLAIN} include waiting, so it paces more slowly: TACK is {unpaced:.2} times as fast where windows are not \
          paced, and {queued:.2} times with a queue of {longer} packets",
