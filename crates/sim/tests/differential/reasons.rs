@@ -13,7 +13,7 @@ use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::middlebox::useless_options;
 use crate::moments::moment_of_blackout;
-use crate::neighbour::rarer_than_the_neighbour;
+use crate::neighbour::{even_share, rarer_than_the_neighbour};
 use crate::neighbourhood::{coincidence, other_seeds};
 use crate::packets::{room_for_options, segments_for_options, unfound_mtu};
 use crate::paths::{Path, Work};
@@ -411,25 +411,6 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
     })
 }
 
-/// One of two flows gets most of the path with the plain policy, and what it has beyond an even
-/// share it takes from its neighbour. That is not speed: with TACK it must have an even share of
-/// what both had, or nine tenths of it, and both together no less than that.
-pub(crate) fn even_share(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
-    if !path.shared || path.judged > 1 {
-        return None;
-    }
-    let is_even = tack.goodput >= 0.9 * plain.all / 2.0 && tack.all >= plain.all;
-    is_even.then(|| {
-        format!(
-            "{PLAIN} takes {:.1} of {:.1} Mbit/s from its neighbour's half; TACK has {:.1} of {:.1}",
-            plain.goodput / 1e6,
-            plain.all / 1e6,
-            tack.goodput / 1e6,
-            tack.all / 1e6,
-        )
-    })
-}
-
 /// Who gets how much of a path that two flows share depends on who meets the full queue first: it
 /// can tip over with a millisecond, and stays so with each seed where nothing else is random. It is
 /// chance only if it happens to the plain policy as well. So paths beside this one, with delays up
@@ -538,7 +519,6 @@ fn density(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::path;
 
     #[test]
     fn reports_for_two_segments_are_a_reason_at_a_low_rate_alone() {
@@ -558,30 +538,6 @@ mod tests {
         ] {
             let reason = by_segments(&figures(acks, completion), &plain);
             assert_eq!(reason.is_some(), is_owed, "{acks} in {completion} s");
-        }
-    }
-
-    #[test]
-    fn half_of_what_two_plain_flows_have_is_an_even_share() {
-        let shared = Path {
-            shared: true,
-            judged: 1,
-            ..path(60_435)
-        };
-        let figures = |goodput, all| Figures {
-            goodput,
-            all,
-            ..Figures::default()
-        };
-        let plain = figures(100.0, 128.0);
-        for (own, all, is_even) in [
-            (68.0, 138.0, true),
-            // Less than half, or at the neighbour's cost.
-            (63.0, 138.0, false),
-            (68.0, 127.0, false),
-        ] {
-            let reason = even_share(&shared, &figures(own, all), &plain);
-            assert_eq!(reason.is_some(), is_even, "{own} of {all}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::figures::Figures;
 use crate::judge::{Flag, gain, shows};
 use crate::measure::{PLAIN, Variant};
+use crate::neighbour::even_share;
 use crate::paths::{Path, Work};
-use crate::reasons::even_share;
 use crate::runs;
 
 /// The key of a path for the rate of its way back.

@@ -43,8 +43,9 @@ fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
 
 /// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the
 /// other hardly get in. That does not come from TACK: the flow that acknowledges less often
-/// starves. So it is with plain policies, too. Of two plain flows one has next to nothing, as chance
-/// decides. Two of TACK are more even; the one that begins later, if only by a packet, has more.
+/// starves. So it is with plain policies, too. Of two plain flows one has next to nothing, as
+/// chance decides. Two of TACK are more even; the one that begins later, if only by a packet, has
+/// more.
 #[test]
 fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     if !crate::is_long() {
