@@ -2,13 +2,16 @@
 //! as this side sees it.
 
 use tack_base::Instant;
-use tack_wire::{Segment, TackOption};
+use tack_wire::{Flags, Segment, TackOption};
 
 use crate::recv::round_trip::ReceiverRoundTrip;
 use crate::rtt::timestamps::TimestampClock;
 
 /// So many shorter segments in a row, and that is the size of full segments.
 const SHORT_RUN: u8 = 16;
+
+/// So many of those does a segment count for behind which its sender had more data.
+const WITH_MORE_BEHIND: u8 = 4;
 
 /// The default MSS (RFC 9293 §3.7.1, MUST-15), bytes.
 const LEAST_STEP: u64 = 536;
@@ -49,16 +52,18 @@ impl PeerSegments {
     }
 
     #[inline]
-    fn learn_size(&mut self, len: u64) {
+    fn learn_size(&mut self, len: u64, ends_a_write: bool) {
         if len > self.size {
             self.size = len.min(u64::from(u16::MAX));
             self.short_run = 0;
         } else if len == self.size {
             self.short_run = 0;
-        } else if len >= self.size / 4 {
+        } else if len >= self.size / 4 || !ends_a_write {
             // A path that got narrower: full segments of the old size will not come again, and an
-            // acknowledgement that waits for two of them would always wait for the timer.
-            self.short_run += 1;
+            // acknowledgement that waits for two of them would always wait for the timer. From
+            // jumbo frames it can get narrower by more than a message is short of a segment, but
+            // only the last segment of a write has PSH (RFC 9293 §3.9.1).
+            self.short_run += if ends_a_write { 1 } else { WITH_MORE_BEHIND };
             if self.short_run >= SHORT_RUN {
                 self.size = len;
                 self.short_run = 0;
@@ -75,7 +80,8 @@ impl PeerSegments {
         clock: &TimestampClock,
     ) {
         let len = segment.payload.len() as u64;
-        self.learn_size(len);
+        let ends_a_write = segment.header.flags.contains(Flags::PSH);
+        self.learn_size(len, ends_a_write);
         let options = &segment.header.options;
         if let Some(TackOption::Data(stamp)) = &options.tack {
             self.round_trip.on_departure(arrived, stamp.departure);
@@ -102,15 +108,31 @@ mod tests {
     #[test]
     fn a_narrower_path_is_noticed_after_a_run_of_shorter_segments() {
         let mut segments = PeerSegments::new(536);
-        segments.learn_size(1460);
+        segments.learn_size(1460, false);
         assert_eq!(segments.size(), 1460);
         for _ in 1..SHORT_RUN {
-            segments.learn_size(1200);
+            segments.learn_size(1200, true);
         }
         // A short one that ends a write is not evidence, and a full one ends the run.
-        segments.learn_size(100);
+        segments.learn_size(100, true);
         assert_eq!(segments.size(), 1460);
-        segments.learn_size(1200);
+        segments.learn_size(1200, true);
         assert_eq!(segments.size(), 1200);
+    }
+
+    #[test]
+    fn a_path_that_had_jumbo_frames_is_noticed_sooner() {
+        let mut segments = PeerSegments::new(8_948);
+        // Messages, each of which ends a write.
+        for _ in 0..100 {
+            segments.learn_size(1_012, true);
+        }
+        assert_eq!(segments.size(), 8_948);
+        for _ in 1..SHORT_RUN / WITH_MORE_BEHIND {
+            segments.learn_size(1_012, false);
+        }
+        assert_eq!(segments.size(), 8_948);
+        segments.learn_size(1_012, false);
+        assert_eq!(segments.size(), 1_012);
     }
 }
