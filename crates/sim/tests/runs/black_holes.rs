@@ -95,9 +95,9 @@ fn reports_that_are_too_long_for_the_way_back_get_shorter() {
 }
 
 /// Path 2606 of the third search and its neighbours: a path of jumbo frames gets narrower, and
-/// segments are 1,012 bytes long instead of 8,948. A receiver that went on to wait for two of the old
-/// ones reported after the 40 ms of a remainder, and what that freed overflowed a short queue: CUBIC
-/// repeated 14.8 %, 5.7 % with `delayed:2`.
+/// segments are 1,012 bytes long instead of 8,948. A receiver that went on to wait for two of the
+/// old ones reported after the 40 ms of a remainder, and what that freed overflowed a short queue:
+/// CUBIC repeated 14.8 %, 5.7 % with `delayed:2`.
 #[test]
 fn a_receiver_notices_that_jumbo_frames_no_longer_come() {
     CONTROLLERS.par_iter().for_each(|congestion| {

@@ -10,7 +10,7 @@ use crate::rtt::timestamps::TimestampClock;
 /// So many shorter segments in a row, and that is the size of full segments.
 const SHORT_RUN: u8 = 16;
 
-/// So many of those does a segment count for behind which its sender had more data.
+/// So many of those does a much shorter segment count for behind which its sender had more data.
 const WITH_MORE_BEHIND: u8 = 4;
 
 /// The default MSS (RFC 9293 §3.7.1, MUST-15), bytes.
@@ -63,7 +63,10 @@ impl PeerSegments {
             // acknowledgement that waits for two of them would always wait for the timer. From
             // jumbo frames it can get narrower by more than a message is short of a segment, but
             // only the last segment of a write has PSH (RFC 9293 §3.9.1).
-            self.short_run += if ends_a_write { 1 } else { WITH_MORE_BEHIND };
+            self.short_run += match len >= self.size / 4 {
+                true => 1,
+                false => WITH_MORE_BEHIND,
+            };
             if self.short_run >= SHORT_RUN {
                 self.size = len;
                 self.short_run = 0;
