@@ -71,8 +71,7 @@ impl TailLossProbe {
     }
 
     /// The probe timeout from now (RFC 8985 §7.2), with WCDelAckT where acknowledgements are held
-    /// back. Reports by the clock wait no longer than they have lately; before the first of them
-    /// they are granted their period alone, as acknowledgements by count are granted nothing.
+    /// back. Reports by the clock wait no longer than they have lately.
     #[inline]
     pub(crate) fn timeout(&self, smoothed: Option<Nanos>, held_back: HeldBack) -> Nanos {
         let Some(smoothed) = smoothed else {
@@ -82,7 +81,7 @@ impl TailLossProbe {
         match (held_back, self.answer.get()) {
             (HeldBack::No, _) => two,
             (HeldBack::Remainder(delay), _) => two + delay.into(),
-            (HeldBack::Period { period, .. }, None) => two + period.into(),
+            (HeldBack::Period { longest, .. }, None) => two + longest.into(),
             (HeldBack::Period { period, longest }, Some(answer)) => (two + period.into())
                 .max(answer * 2)
                 .min(two + longest.into()),
@@ -182,8 +181,8 @@ mod tests {
     fn a_probe_waits_for_reports_as_long_as_they_took() {
         let mut probe = TailLossProbe::new();
         let wait = |probe: &TailLossProbe| probe.timeout(Some(ms(20).into()), BY_THE_CLOCK);
-        // Nothing is known: as a plain sender, whose peer counts segments.
-        assert_eq!(wait(&probe), ms(45).into());
+        // Nothing is known: as long as a remainder may be held back.
+        assert_eq!(wait(&probe), ms(80).into());
         // Reports come at once, after a period, and from a host that wakes late.
         for (took, expected) in [(20, 45), (25, 50), (35, 70), (300, 80)] {
             probe.on_answer(ms(took).into());

@@ -245,28 +245,3 @@ fn a_report_that_was_held_back_shows_what_was_lost_last() {
         assert!(tack.1 > 0.95 * plain.1, "{congestion}: {tack:?}, {plain:?}");
     });
 }
-
-/// Path 204497 without its blackout: a queue of five packets drops the end of the first flight.
-/// Before the first report nothing shows how long one takes, and the probe waited 40 ms longer than
-/// that of a plain sender: 0.17 s, `delayed:2` 0.07 s.
-#[test]
-fn the_first_flight_is_probed_as_soon_as_that_of_a_plain_sender() {
-    let seconds = |congestion: &str, delay: u32, ack: &str| {
-        let text = format!(
-            "duration = '60s'\n[wired]\nrate = '1357kbps'\ndelay = '{delay}us'\nqueue = '5p'\nrate_reverse = '251kbps'\n\
-             [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\nbytes = '10187B'\ntimestamps = false\n"
-        );
-        flows(&text, 1)[0].completion_s.expect("it ends")
-    };
-    for congestion in CONTROLLERS {
-        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
-            let delays = (2_000..6_000).step_by(500);
-            let all: Vec<_> = delays
-                .map(|delay| seconds(congestion, delay, ack))
-                .collect();
-            all.iter().sum::<f64>() / all.len() as f64
-        });
-        println!("{congestion}: {tack:.3} s, {plain:.3} s with delayed:2");
-        assert!(tack < 1.3 * plain, "{congestion}: {tack}, {plain}");
-    }
-}
