@@ -57,12 +57,12 @@ pub(crate) fn rarer_than_the_neighbour(
 
 /// One of two flows gets most of the path with the plain policy, and what it has beyond an even
 /// share it takes from its neighbour. That is not speed: with TACK it must have an even share of
-/// what both had, or nine tenths of it, and both together no less than that.
+/// what both had, and both together no less than that.
 pub(crate) fn even_share(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     if !path.shared || path.judged > 1 {
         return None;
     }
-    let is_even = tack.goodput >= 0.9 * plain.all / 2.0 && tack.all >= plain.all;
+    let is_even = tack.goodput >= 0.5 * plain.all && tack.all >= plain.all;
     is_even.then(|| {
         format!(
             "{PLAIN} takes {:.1} of {:.1} Mbit/s from its neighbour's half; TACK has {:.1} of {:.1}",
@@ -80,7 +80,7 @@ mod tests {
     use crate::paths::path;
 
     #[test]
-    fn about_half_of_what_two_plain_flows_have_is_an_even_share() {
+    fn half_of_what_two_plain_flows_have_is_an_even_share() {
         let shared = Path {
             shared: true,
             judged: 1,
@@ -94,9 +94,8 @@ mod tests {
         let plain = figures(100.0, 128.0);
         for (own, all, is_even) in [
             (68.0, 138.0, true),
-            (58.0, 138.0, true),
-            // Less than nine tenths of half, or at the neighbour's cost.
-            (57.0, 138.0, false),
+            // Less than half, or at the neighbour's cost.
+            (63.0, 138.0, false),
             (68.0, 127.0, false),
         ] {
             let reason = even_share(&shared, &figures(own, all), &plain);
