@@ -18,8 +18,6 @@ use self::reference::{Effort, Row, rows};
 use self::text::{COLUMNS, FAIRNESS, HEAD, SPEED, heading};
 use tack_sim::{Observers, Scenario};
 
-// Uploads over 802.11b, where flows are shut out for seconds, are not free of what the stall
-// detector counts: docs/validation/hard-paths.md.
 use crate::run::run;
 
 /// Whether a row is checked in this form of the tests. The long form checks every row. The ordinary
