@@ -228,11 +228,13 @@ impl Progress {
             }
             let is_syn = !mem::replace(&mut self.is_syn_acknowledged, true);
             let waited = now.nanos_since(self.since);
+            // Karn's algorithm: what was sent again, and what left before that, measures nothing.
+            let is_sample = self.attempts == 1 && self.ambiguous_until.is_none();
             let waited = match self.timer.echoes {
                 // The variation of the first sample is half of it (RFC 6298 §2.2).
                 Echoes::All | Echoes::Syn if is_syn => waited * 3,
-                Echoes::None if self.attempts == 1 && is_first_sample => waited * 3,
-                Echoes::None if self.attempts == 1 => waited,
+                Echoes::None if is_sample && is_first_sample => waited * 3,
+                Echoes::None if is_sample => waited,
                 Echoes::All => waited,
                 Echoes::Syn | Echoes::None => Nanos::ZERO,
             };
