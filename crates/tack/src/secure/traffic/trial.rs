@@ -174,10 +174,15 @@ fn speak(peer: &mut Traffic, script: &mut Script<'_>) -> Sealed {
                 let mut out = vec![0; message.len() + OVERHEAD];
                 let len = peer.control(kind, &message, &mut out);
                 let len = len.expect("it can be sealed");
+                // The content type is the last byte that is not zero: zeros are padding (RFC 8446,
+                // section 5.4).
+                let mut inner = [&message[..], &[kind]].concat();
+                let end = inner.iter().rposition(|&byte| byte != 0);
+                inner.truncate(end.map_or(0, |last| last + 1));
                 // With other content types the reader stops. A new key that is announced alone is
                 // not used.
-                match kind {
-                    APPLICATION_DATA => sealed.add(&out[..len], &message, Kind::Data),
+                match inner.pop() {
+                    Some(APPLICATION_DATA) => sealed.add(&out[..len], &inner, Kind::Data),
                     _ => sealed.add(&out[..len], &[], Kind::Rogue),
                 }
             }
