@@ -120,3 +120,23 @@ fn a_receiver_notices_that_jumbo_frames_no_longer_come() {
         assert!(tack.1 > 0.9 * plain.1, "{congestion}: {tack:?}, {plain:?}");
     });
 }
+
+/// Path 236428: the SYN-ACK gets lost, so that the side that answers has no round trip, and its
+/// first answer vanishes. What the peer states of the round trip shortens the timeout of what is in
+/// flight by then too: that waited for three seconds.
+#[test]
+fn a_stated_round_trip_shortens_the_timeout_that_runs() {
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let run = |ack: &str| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '5395kbps'\ndelay = '16ms'\nqueue = '1.0bdp'\nmtu_black_hole_reverse = 656\n\
+                 blackout_reverse = [{{ start = '1us', duration = '27ms' }}]\n\
+                 [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\napp = 'request:325B,21024B,gap=2ms'\n"
+            );
+            flows(&text, 1).remove(0).no_progress_max_s
+        };
+        let [tack, plain] = ["tack", "delayed:2"].map(run);
+        println!("{congestion}: {tack:.3} and {plain:.3} s without progress");
+        assert!(tack < plain + 0.1, "{congestion}: {tack} and {plain} s");
+    });
+}

@@ -581,9 +581,13 @@ impl Connection {
     /// States to the peer what it needs to know. `newest`: the round trip measured now, if any.
     #[inline]
     fn inform_peer(&mut self, now: Instant, newest: Option<Duration>) {
-        if self.telemetry.counters.data_segments == 0 {
-            return;
+        if self.telemetry.counters.data_segments > 0 {
+            self.state_round_trip(now, newest);
         }
+    }
+
+    /// As [`Self::inform_peer`], whether or not data has left.
+    pub(super) fn state_round_trip(&mut self, now: Instant, newest: Option<Duration>) {
         let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
             return;
         };

@@ -138,6 +138,14 @@ impl Connection {
         }
     }
 
+    /// The timeout became shorter: what is in flight waits for no longer than that from now on.
+    pub(super) fn hasten_retransmission(&mut self, now: Instant) {
+        let at = now + self.retransmission_timeout();
+        if self.timers.get(Timer::Retransmit).is_some_and(|set| at < set) {
+            self.timers.set(Timer::Retransmit, at);
+        }
+    }
+
     /// How long the peer may hold back the acknowledgement of what is in flight. Only a remainder,
     /// for which it waits for more, is held back as long as delayed acknowledgements would be:
     /// fewer segments than it counts, or with TACK, whose reports follow the clock once they are

@@ -111,6 +111,9 @@ impl Connection {
             self.reject(now, segment);
             return;
         }
+        if flags.syn() {
+            self.on_repeated_answer(now, arrived, segment);
+        }
         let Some(start) = self.acceptable_position(segment) else {
             let bare = self.bare_acknowledgement(segment);
             if let Some(bare) = &bare {
@@ -213,6 +216,7 @@ impl Connection {
                 .on_stated(arrived, round_trip, shortest);
             if !round_trip.is_zero() {
                 self.rtt.on_stated(round_trip);
+                self.hasten_retransmission(now);
             }
         }
         if self.state == State::Closed {

@@ -1,5 +1,7 @@
 //! Opening: what is offered, what is agreed, and the answer to the peer's SYN.
 
+use core::time::Duration;
+
 use tack_base::{Instant, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption};
@@ -243,6 +245,11 @@ impl Connection {
             );
             self.on_handshake_complete(now, arrived, segment);
             self.acking.request(AckReason::Event);
+            if self.handshake.transmissions > 1 {
+                // The peer's answer left more than once as well: the acknowledgement does not say
+                // which of them it answers.
+                self.state_round_trip(now, None);
+            }
         } else {
             // Simultaneous open: answer with SYN-ACK.
             self.window.update(
@@ -256,6 +263,48 @@ impl Connection {
         }
     }
 
+    /// A SYN-ACK came again. The one that opened the connection may have answered an older SYN than
+    /// the newest and told no round trip; this one does, where it names the newest.
+    pub(super) fn on_repeated_answer(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+    ) {
+        let answers = segment.header.flags.ack()
+            && segment.header.seq == self.receiver.irs
+            && segment.header.ack == SeqNum::at(self.identity.iss, StreamOffset::FIRST_BYTE);
+        if !answers || self.state == State::SynReceived || self.rtt.smoothed().is_some() {
+            return;
+        }
+        if let Some(rtt) = self.echoed_syn(arrived, segment) {
+            self.on_first_round_trip(now, rtt);
+            self.state_round_trip(now, None);
+        }
+    }
+
+    /// Age of our newest SYN, if `segment` echoes it. Karn: a SYN sent twice gives no sample unless
+    /// the echo says which of them was answered (RFC 7323 §4). Where it names another than the
+    /// newest, the answer to that one may have got lost, and its age would be a timeout and a
+    /// round trip.
+    fn echoed_syn(&self, arrived: Instant, segment: &Segment<'_>) -> Option<Duration> {
+        let echo = segment.header.options.timestamps?.echo;
+        let is_newest = match self.handshake.newest_at {
+            Some(newest) => self.timestamps.value(newest) == echo,
+            None => true,
+        };
+        (self.timestamps.is_known() && is_newest)
+            .then(|| self.timestamps.age(arrived, echo))
+            .flatten()
+    }
+
+    fn on_first_round_trip(&mut self, now: Instant, rtt: Duration) {
+        let first = StreamOffset::FIRST_BYTE;
+        self.rtt.sample(now, rtt, rtt, first, first);
+        self.peer_segments.round_trip.on_handshake(rtt);
+        self.acking.on_handshake(rtt);
+    }
+
     /// Our SYN is acknowledged: the connection is open.
     pub(super) fn on_handshake_complete(
         &mut self,
@@ -263,40 +312,24 @@ impl Connection {
         arrived: Instant,
         segment: &Segment<'_>,
     ) {
-        let echo = segment
-            .header
-            .options
-            .timestamps
-            .filter(|_| self.timestamps.is_known())
-            .map(|timestamps| timestamps.echo);
         self.state = self.state.after(Transition::HandshakeComplete);
         self.snd.una = StreamOffset::FIRST_BYTE;
         self.timers.stop(Timer::Retransmit);
         self.due.set(Due::Syn, false);
         self.rtt.end_back_off();
-        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered
-        // (RFC 7323 §4). Where it names another than the newest, the answer to that one may have
-        // got lost, and its age would be a timeout and a round trip.
-        let echo = echo.filter(|echo| {
-            let newest = self.handshake.newest_at;
-            newest.is_none_or(|newest| self.timestamps.value(newest) == *echo)
-        });
         let round_trip = match self.handshake.sent_at {
             Some(sent_at) if self.handshake.transmissions == 1 => {
                 Some(arrived.saturating_since(sent_at))
             }
-            _ => echo.and_then(|echo| self.timestamps.age(arrived, echo)),
+            _ => self.echoed_syn(arrived, segment),
         };
         if let Some(rtt) = round_trip {
-            let first = StreamOffset::FIRST_BYTE;
-            self.rtt.sample(now, rtt, rtt, first, first);
+            self.on_first_round_trip(now, rtt);
             if !segment.header.flags.syn() && !segment.payload.is_empty() {
                 // The answer to our SYN carries no data, as a rule. It may have got lost, and this
                 // one left after a timeout.
                 self.rtt.doubt();
             }
-            self.peer_segments.round_trip.on_handshake(rtt);
-            self.acking.on_handshake(rtt);
         }
         // A SYN of ours that timed out makes the start cautious; one that left again because the
         // peer repeated its own does not (RFC 6298 §5.7, RFC 5681 §3.1).
