@@ -69,6 +69,40 @@ pub(crate) fn late_start(path: &Path, tack: &Figures, plain: &Figures) -> Option
     })
 }
 
+/// After a lost segment of the handshake the first window is one segment, and the plain policy of
+/// the neighbour holds its acknowledgement back: the flow of TACK begins before its neighbour. A
+/// flow that begins sooner may end with less (BBR's estimate of the bandwidth adapts to what the
+/// later one takes in its startup). On the mean of paths beside this one, the difference must be
+/// gone beside a neighbour that acknowledges at once; a plain flow that acknowledges at once must
+/// do no better beside this neighbour; and both flows together must have about as much as with the
+/// plain policy.
+pub(crate) fn sooner_than_the_neighbour(path: &Path) -> Option<String> {
+    if !path.shared || path.judged > 1 || early_blackouts(path).is_empty() {
+        return None;
+    }
+    let beside = |variant: &Variant| Figures::on_average(&runs::beside(path, variant));
+    let [tack, plain] = Variant::both().map(|variant| beside(&variant));
+    let every = beside(&Variant::new("every"));
+    let is_alike = tack.goodput >= 0.9 * every.goodput && tack.all >= 0.95 * plain.all;
+    if !is_alike {
+        return None;
+    }
+    let mut variant = Variant::new("tack");
+    variant.path_keys.push("flow.1.ack=every".into());
+    let prompt = beside(&variant);
+    let is_gone = !shows(Flag::Slow, path, &prompt, &plain);
+    is_gone.then(|| {
+        format!(
+            "the neighbour acknowledges a window of one segment later, and begins later: on paths beside this one TACK has {:.1} Mbit/s, {PLAIN} \
+             {:.1}, every {:.1}, and TACK {:.1} beside a neighbour that acknowledges at once",
+            tack.goodput / 1e6,
+            plain.goodput / 1e6,
+            every.goodput / 1e6,
+            prompt.goodput / 1e6,
+        )
+    })
+}
+
 /// The blackouts that begin in the handshake.
 fn early_blackouts(path: &Path) -> Vec<Blackout> {
     let mut early = all_blackouts(path);

@@ -8,7 +8,7 @@ use crate::bursts::marked_bursts;
 use crate::chance::is_chance;
 use crate::ecn_reasons;
 use crate::figures::Figures;
-use crate::handshake::{late_start, unmeasured_handshake};
+use crate::handshake::{late_start, sooner_than_the_neighbour, unmeasured_handshake};
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::middlebox::useless_options;
@@ -90,6 +90,7 @@ pub(crate) fn reason(
             .or_else(|| sooner_after_timeouts(path, tack, plain))
             .or_else(|| moment_of_blackout(path, tack))
             .or_else(|| unmeasured_handshake(path, tack))
+            .or_else(|| sooner_than_the_neighbour(path))
             .or_else(|| behind_a_loss(path, tack, plain))
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))

@@ -141,7 +141,11 @@ impl Connection {
     /// The timeout became shorter: what is in flight waits for no longer than that from now on.
     pub(super) fn hasten_retransmission(&mut self, now: Instant) {
         let at = now + self.retransmission_timeout();
-        if self.timers.get(Timer::Retransmit).is_some_and(|set| at < set) {
+        if self
+            .timers
+            .get(Timer::Retransmit)
+            .is_some_and(|set| at < set)
+        {
             self.timers.set(Timer::Retransmit, at);
         }
     }

@@ -45,16 +45,17 @@ fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
 /// other hardly get in. That does not come from TACK: the flow that acknowledges less often
 /// starves. So it is with plain policies, too. Of two plain flows one has next to nothing, as
 /// chance decides. Two of TACK are more even; the one that begins later, if only by a packet, has
-/// more.
+/// more. There, too, the faster one reports more often and more of its reports get through; where
+/// the way back has room both have as much.
 #[test]
 fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     if !crate::is_long() {
         return;
     }
-    let shares = |congestion: &str, first: &str, second: &str| {
+    let shares_at = |way_back: &str, congestion: &str, first: &str, second: &str| {
         let text = format!(
             "duration = '6s'\n[wired]\nrate = '66821kbps'\ndelay = '785us'\nqueue = '2.0bdp'\n\
-             loss_reverse = 0.0367\nrate_reverse = '599kbps'\n\
+             loss_reverse = 0.0367\nrate_reverse = '{way_back}'\n\
              [[flow]]\ncongestion = '{congestion}'\nack = '{first}'\n\
              [[flow]]\ncongestion = '{congestion}'\nack = '{second}'\n"
         );
@@ -72,6 +73,7 @@ fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
         );
         (mbps(0), mbps(1), slower)
     };
+    let shares = |congestion, first, second| shares_at("599kbps", congestion, first, second);
     let (tack, dense, _) = shares("cubic", "tack", "delayed:2");
     assert!(tack < 0.1 * dense, "{tack}, {dense}");
     let (plain, denser, _) = shares("cubic", "delayed:2", "every");
@@ -79,6 +81,12 @@ fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     for congestion in ["new_reno", "cubic", "compound", "bbr"] {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| shares(congestion, ack, ack).2);
         assert!(tack > 1.2 * plain, "{congestion}: {tack}, {plain}");
+        let (first, second, _) = shares_at("66821kbps", congestion, "tack", "tack");
+        let even = 0.85..1.18;
+        assert!(
+            even.contains(&(first / second)),
+            "{congestion}: {first}, {second}"
+        );
     }
 }
 
