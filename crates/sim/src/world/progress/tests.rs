@@ -278,3 +278,29 @@ fn a_round_trip_without_timestamps_may_wait_for_a_later_acknowledgement() {
         assert_eq!(found.is_some(), sent_again, "{found:?}");
     }
 }
+
+#[test]
+fn what_was_sent_again_measures_nothing_even_where_a_part_of_it_is_acknowledged() {
+    // All at once, or the part that was sent twice and much later what left before that.
+    for acks in [&[(4_000, 300)][..], &[(1_600, 200), (5_000, 300)]] {
+        let mut progress = sender();
+        progress.on_sent(at(1_000), SeqNum(200), 100, true);
+        progress.on_sent(at(1_500), SeqNum(100), 100, true);
+        let before = progress.measured;
+        for (time, ack) in acks {
+            progress.on_acknowledged(at(*time), SeqNum(*ack), DELAY);
+        }
+        assert!(
+            progress.measured < before,
+            "{acks:?}: {:?}",
+            progress.measured
+        );
+    }
+    // What leaves afterwards measures again.
+    let mut progress = sender();
+    progress.on_sent(at(1_500), SeqNum(100), 100, true);
+    progress.on_acknowledged(at(4_000), SeqNum(200), DELAY);
+    progress.on_sent(at(5_000), SeqNum(200), 100, true);
+    progress.on_acknowledged(at(6_000), SeqNum(300), DELAY);
+    assert_eq!(progress.measured, Nanos::from(Duration::from_secs(1)));
+}
