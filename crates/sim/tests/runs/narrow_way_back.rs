@@ -165,15 +165,20 @@ fn a_plain_policy_that_acknowledges_as_rarely_suffers_as_much_from_bursts() {
         let bytes = runs.iter().map(|flow| flow.bytes_delivered).sum::<u64>() as f64;
         (bytes / 1e6, acks / bytes * 1e6)
     };
-    let [tack, sparse] = ["tack", "delayed:16"].map(|ack| run(ack, "0.0138"));
+    let tack = run("tack", "0.0138");
+    // As the search looks for it: counted for each byte, how rarely a policy acknowledges depends on
+    // what timeouts repeat.
+    let (name, sparse) = [4, 8, 12, 16, 32, 64]
+        .map(|count| format!("delayed:{count}"))
+        .into_iter()
+        .map(|name| (name.clone(), run(&name, "0.0138")))
+        .find(|(_, sparse)| sparse.1 <= tack.1)
+        .expect("one acknowledges as rarely");
     let [even_tack, even_plain] = ["tack", "delayed:2"].map(|ack| run(ack, "0.0"));
     println!(
-        "{tack:?} MB and ACKs per MB, {sparse:?} with delayed:16; {even_tack:?} and {even_plain:?} without bursts"
+        "{tack:?} MB and ACKs per MB, {sparse:?} with {name}; {even_tack:?} and {even_plain:?} without bursts"
     );
-    assert!(
-        sparse.1 <= tack.1 && sparse.0 <= tack.0,
-        "{tack:?}, {sparse:?}"
-    );
+    assert!(sparse.0 <= tack.0, "{tack:?}, {sparse:?}");
     assert!(
         even_tack.0 > 0.9 * even_plain.0,
         "{even_tack:?}, {even_plain:?}"
