@@ -429,6 +429,9 @@ impl Connection {
             syn,
         );
         self.keep_alive.on_segment(now);
+        if !syn {
+            self.confirm_mechanism(segment);
+        }
         self.on_handshake_complete(now, arrived, segment);
         if syn {
             self.acking.request(AckReason::Event);

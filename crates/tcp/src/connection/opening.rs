@@ -18,7 +18,9 @@ use crate::ack::policy::AckReason;
 use crate::cc;
 use crate::config::AccurateEcn;
 use crate::ecn::handshake::{Agreement, Request, agreed};
+use crate::recovery::episodes::LossRecovery;
 use crate::recv::window::ReceiveWindow;
+use crate::send::numbering::Numbering;
 
 /// So many SYNs offer a mechanism; the ones after them do not.
 const OFFERS: u32 = 2;
@@ -127,6 +129,23 @@ impl Connection {
         self.numbering = mechanism.numbering;
         self.feedback = PeerFeedback::new(mechanism.reader);
         self.rtt.follow_closely();
+    }
+
+    /// The segment that completes the handshake shows whether our SYN-ACK agreed to the mechanism
+    /// in the eyes of the peer: where it did, both sides leave timestamps out from there on. One
+    /// that has them, and nothing of the mechanism, did not get our option, or not the SACK
+    /// permission that belongs to it.
+    pub(super) fn confirm_mechanism(&mut self, segment: &Segment<'_>) {
+        let options = &segment.header.options;
+        let is_plain = options.timestamps.is_some() && options.tack.is_none();
+        if !self.handshake.mechanism_agreed || !is_plain || !self.timestamps.take_up() {
+            return;
+        }
+        self.handshake.mechanism_agreed = false;
+        self.acking.set_policy(self.config.build_policy());
+        self.recovery = LossRecovery::new();
+        self.numbering = Numbering::default();
+        self.feedback = PeerFeedback::new(Box::new(SackReader::new(self.handshake.sack)));
     }
 
     /// What our SYN offers, or our SYN-ACK accepts. After two SYNs without an answer a path that
