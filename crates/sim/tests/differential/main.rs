@@ -30,6 +30,7 @@ mod ecn_reasons;
 mod faults;
 mod figures;
 mod handshake;
+mod helpful_faults;
 mod judge;
 mod measure;
 mod middlebox;

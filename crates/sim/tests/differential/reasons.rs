@@ -9,6 +9,7 @@ use crate::chance::is_chance;
 use crate::ecn_reasons;
 use crate::figures::Figures;
 use crate::handshake::{late_start, sooner_than_the_neighbour, unmeasured_handshake};
+use crate::helpful_faults::helpful_fault;
 use crate::judge::{Flag, exceeds, exceeds_by_segment, gain, judge, shows};
 use crate::measure::{Comparison, PLAIN, Variant};
 use crate::middlebox::useless_options;
@@ -92,6 +93,7 @@ pub(crate) fn reason(
             .or_else(|| unmeasured_handshake(path, tack))
             .or_else(|| sooner_than_the_neighbour(path))
             .or_else(|| behind_a_loss(path, tack, plain))
+            .or_else(|| helpful_fault(path, tack, plain))
             .or_else(|| density(path, tack, plain))
             .or_else(|| slower_pacing(path))
             .or_else(|| unfound_mtu(path, flag, tack, plain))
