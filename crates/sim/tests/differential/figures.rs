@@ -65,6 +65,11 @@ impl Figures {
         }
     }
 
+    /// Acknowledgements in a second.
+    pub(crate) fn acks_per_second(&self) -> f64 {
+        self.acks_per_byte() * self.goodput / 8.0
+    }
+
     /// The figures as lines of a comment in a scenario file.
     pub(crate) fn line(&self, name: &str) -> String {
         let broken = self.broken.as_ref();

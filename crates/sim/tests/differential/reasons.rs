@@ -462,7 +462,7 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
 /// meanwhile; where they are rare each late timer of the sender, or each acknowledgement that the
 /// receiver's timer sends, ends in a burst.
 /// With timers on time the difference must be gone, and with late ones a plain policy that
-/// acknowledges no more often must be no faster than TACK.
+/// acknowledges no more often in a second must be no faster than TACK.
 fn late_timers(path: &Path, tack: &Figures) -> Option<String> {
     let keys: Vec<_> = path
         .toml
@@ -484,16 +484,16 @@ fn late_timers(path: &Path, tack: &Figures) -> Option<String> {
     let (policy, sparse) = SPARSE_PLAIN
         .iter()
         .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
-        .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
+        .find(|(_, sparse)| sparse.acks_per_second() <= tack.acks_per_second())?;
     let is_alike = !shows(Flag::Slow, path, tack, &sparse);
     is_alike.then(|| {
         format!(
-            "timers are late: with timers on time TACK is {:.2} times as fast as {PLAIN}; with late ones it sends {:.0} per MB and is \
+            "timers are late: with timers on time TACK is {:.2} times as fast as {PLAIN}; with late ones it sends {:.0} a second and is \
              {:.2} times as fast as {policy}, which sends {:.0}",
             gain(path, &tack_on_time, &plain_on_time),
-            1e6 * tack.acks_per_byte(),
+            tack.acks_per_second(),
             gain(path, tack, &sparse),
-            1e6 * sparse.acks_per_byte(),
+            sparse.acks_per_second(),
         )
     })
 }

@@ -11,13 +11,14 @@ use tack_wire::tack::Sync;
 const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 /// How long it is remembered that acknowledgements waited in a queue on their way.
 const MEMORY: Duration = Duration::from_secs(10);
-/// Reports in that queue at most, where the queue is theirs, …
-const WAITING_REPORTS: u64 = 8;
-/// … and where many acknowledgements get lost, as in a queue that is too short for so many.
-const WAITING_REPORTS_OF_FEW: u64 = 3;
-/// Loss rate of acknowledgements that shows such a queue. One that data of this side fills now and
-/// then loses fewer.
-const OVERFLOW: f64 = 0.05;
+/// Reports in that queue where it may be theirs, so that the link has one to send and one waits:
+/// more of them arrive no more often and later, and a short queue drops them.
+const WAITING_REPORTS: u64 = 2;
+/// They leave no more rarely than this on account of it, which is the time that the smallest
+/// reports take on 20 kbit/s. A queue that needs more is that of other packets …
+const LONGEST_OWN: Nanos = Nanos(25_000_000);
+/// … and may have so many of them.
+const WAITING_AMONG_OTHERS: u64 = 8;
 /// Reports in RTTmin/beta while the sender probes for capacity, and of losses on a slow path.
 pub(super) const DENSE: u64 = 4;
 /// The longest time between reports on account of that queue.
@@ -69,14 +70,10 @@ impl BackQueue {
         if back > rtt_min {
             self.clogged_to = now + MEMORY;
         }
-        let waiting = if f64::from(sync.ack_loss_rate) < OVERFLOW * 65_536.0 {
-            WAITING_REPORTS
-        } else {
-            WAITING_REPORTS_OF_FEW
-        };
+        let back = Nanos::from(back);
+        let own = (back / WAITING_REPORTS).min(LONGEST_OWN);
         // Whatever the sender says.
-        let few_wait = Nanos::from(back) / waiting;
-        self.clogged_interval = few_wait.min(LONGEST_INTERVAL);
+        self.clogged_interval = own.max(back / WAITING_AMONG_OTHERS).min(LONGEST_INTERVAL);
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
     }
