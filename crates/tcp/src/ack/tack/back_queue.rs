@@ -35,6 +35,8 @@ pub(super) struct BackQueue {
     clogged_to: Instant,
     /// … and the time between reports with which a few of them are in it.
     clogged_interval: Nanos,
+    /// How long acknowledgements waited as of the sender's last statement.
+    back: Nanos,
     /// When all reports of losses that left would have left, had there been one in each period.
     losses_told_to: Instant,
 }
@@ -46,6 +48,7 @@ impl Default for BackQueue {
             sparse_to: Instant::ZERO,
             clogged_to: Instant::ZERO,
             clogged_interval: Nanos::ZERO,
+            back: Nanos::ZERO,
             losses_told_to: Instant::ZERO,
         }
     }
@@ -71,7 +74,10 @@ impl BackQueue {
             self.clogged_to = now + MEMORY;
         }
         let back = Nanos::from(back);
-        let own = (back / WAITING_REPORTS).min(LONGEST_OWN);
+        // The round trip is older than `forward`: where a queue on the way here drained meanwhile,
+        // it seems to be one on the way back. That does not happen twice in a row.
+        let surely = back.min(core::mem::replace(&mut self.back, back));
+        let own = (surely / WAITING_REPORTS).min(LONGEST_OWN);
         // Whatever the sender says.
         self.clogged_interval = own.max(back / WAITING_AMONG_OTHERS).min(LONGEST_INTERVAL);
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));

@@ -191,19 +191,23 @@ fn what_the_sender_states_bounds_the_wait_for_stragglers() {
 
 #[test]
 fn a_burst_of_losses_is_told_at_once_and_more_of_them_in_turn() {
-    // The round trip, the segments of 1,000 bytes that arrive in 16 ms, and the microseconds
-    // between reports.
-    for (rtt, segments, interval) in [
-        (60, 0, 2_500),
-        (60, 16, 2_500),
-        (60, 256, 1_000),
-        // Acknowledgements queue for a round trip, 50 ms: two of them.
-        (90, 256, 25_000),
+    // The round trip and how often it was stated, the segments of 1,000 bytes that arrive in 16 ms,
+    // and the microseconds between reports.
+    for (rtt, stated, segments, interval) in [
+        (60, 1, 0, 2_500),
+        (60, 1, 16, 2_500),
+        (60, 1, 256, 1_000),
+        // Acknowledgements queue for a round trip, 50 ms: they leave in each RTTmin/4, and once
+        // that is sure two of them wait.
+        (90, 1, 256, 10_000),
+        (90, 2, 256, 25_000),
     ] {
         let mut policy = TackPolicy::new(TackParams::default());
         let schedule = &mut policy.schedule;
         schedule.peer_mss = 1_000;
-        schedule.on_sync(at(1), &sync_with(rtt), Duration::ZERO);
+        for _ in 0..stated {
+            schedule.on_sync(at(1), &sync_with(rtt), Duration::ZERO);
+        }
         let rate = Some(Rate::from_bytes_per_sec(segments * 1_000_000 / 16));
         schedule.on_rate(at(1), rate, rate);
         let mut told = 0;
