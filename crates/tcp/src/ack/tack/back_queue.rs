@@ -7,6 +7,8 @@ use tack_base::Instant;
 use tack_base::time::Nanos;
 use tack_wire::tack::Sync;
 
+use crate::ack::policy::Carried;
+
 /// Longest time in queues that a report is not repeated for, whatever the sender says.
 const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 /// How long it is remembered that acknowledgements waited in a queue on their way.
@@ -17,8 +19,12 @@ const WAITING_REPORTS: u64 = 2;
 /// They leave no more rarely than this on account of it, which is the time that the smallest
 /// reports take on 20 kbit/s. A queue that needs more is that of other packets …
 const LONGEST_OWN: Nanos = Nanos(25_000_000);
-/// … and may have so many of them.
+/// … and may have so many of them, or so many where acknowledgements get lost, as in a short queue.
 const WAITING_AMONG_OTHERS: u64 = 8;
+const WAITING_AMONG_OTHERS_OF_FEW: u64 = 3;
+/// Loss rate of acknowledgements that shows such a queue. One that data of this side fills now and
+/// then loses fewer.
+const OVERFLOW: f64 = 0.05;
 /// Reports in RTTmin/beta while the sender probes for capacity, and of losses on a slow path.
 pub(super) const DENSE: u64 = 4;
 /// The longest time between reports on account of that queue.
@@ -35,8 +41,13 @@ pub(super) struct BackQueue {
     clogged_to: Instant,
     /// … and the time between reports with which a few of them are in it.
     clogged_interval: Nanos,
+    /// The part of it for a queue of reports alone.
+    own_interval: Nanos,
     /// How long acknowledgements waited as of the sender's last statement.
     back: Nanos,
+    /// Segments that left since then: alone, and with data, which make that queue theirs.
+    reports: u32,
+    data: u32,
     /// When all reports of losses that left would have left, had there been one in each period.
     losses_told_to: Instant,
 }
@@ -48,7 +59,10 @@ impl Default for BackQueue {
             sparse_to: Instant::ZERO,
             clogged_to: Instant::ZERO,
             clogged_interval: Nanos::ZERO,
+            own_interval: Nanos::ZERO,
             back: Nanos::ZERO,
+            reports: 0,
+            data: 0,
             losses_told_to: Instant::ZERO,
         }
     }
@@ -77,11 +91,31 @@ impl BackQueue {
         // The round trip is older than `forward`: where a queue on the way here drained meanwhile,
         // it seems to be one on the way back. That does not happen twice in a row.
         let surely = back.min(core::mem::replace(&mut self.back, back));
-        let own = (surely / WAITING_REPORTS).min(LONGEST_OWN);
+        // Where both ways have a queue, that on the way here may hide the other one. What was sure
+        // stays while the round trip has room for it.
+        let longer = Nanos::from(Duration::from_micros(longer.into()));
+        let hidden = self.own_interval.min(longer / WAITING_REPORTS);
+        let own = (surely / WAITING_REPORTS).max(hidden).min(LONGEST_OWN);
+        let is_own = core::mem::take(&mut self.reports) > core::mem::take(&mut self.data);
+        self.own_interval = if is_own { own } else { Nanos::ZERO };
+        let waiting = if f64::from(sync.ack_loss_rate) < OVERFLOW * 65_536.0 {
+            WAITING_AMONG_OTHERS
+        } else {
+            WAITING_AMONG_OTHERS_OF_FEW
+        };
         // Whatever the sender says.
-        self.clogged_interval = own.max(back / WAITING_AMONG_OTHERS).min(LONGEST_INTERVAL);
+        self.clogged_interval = self.own_interval.max(back / waiting).min(LONGEST_INTERVAL);
         let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
         self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
+    }
+
+    /// A segment left that acknowledges.
+    #[inline]
+    pub(super) fn on_sent(&mut self, carried: Carried) {
+        match carried {
+            Carried::OnData => self.data = self.data.saturating_add(1),
+            _ => self.reports = self.reports.saturating_add(1),
+        }
     }
 
     /// By how much the round trip is longer now than two without queues.

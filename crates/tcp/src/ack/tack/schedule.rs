@@ -569,6 +569,7 @@ impl Schedule {
     /// A segment that carries the cumulative acknowledgement left.
     #[inline]
     pub(super) fn on_ack_sent(&mut self, now: Instant, carried: Carried, gaps: &Gaps) {
+        self.back_queue.on_sent(carried);
         if carried == Carried::Alone {
             return;
         }

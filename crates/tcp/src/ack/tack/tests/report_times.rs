@@ -206,6 +206,7 @@ fn a_burst_of_losses_is_told_at_once_and_more_of_them_in_turn() {
         let schedule = &mut policy.schedule;
         schedule.peer_mss = 1_000;
         for _ in 0..stated {
+            schedule.on_ack_sent(at(1), Carried::Alone, &policy.gaps);
             schedule.on_sync(at(1), &sync_with(rtt), Duration::ZERO);
         }
         let rate = Some(Rate::from_bytes_per_sec(segments * 1_000_000 / 16));
