@@ -175,7 +175,7 @@ fn a_last_segment_with_a_fin_above_a_hole_is_soon_followed() {
 /// acknowledgements get lost. The round trip that the sender stated then held the sleep, and the
 /// receiver took it for a queue of reports: it sent one in 100 ms. Each is a sample, so SRTT was
 /// long for half a second after each sleep: 34 to 43 Mbit/s here, but for BBR, and 66 to 81 with
-/// `delayed:2`. Now 41 to 56.
+/// `delayed:2`. Now 40 to 52.
 #[test]
 fn a_sleep_of_the_way_back_is_not_a_queue_of_reports() {
     let seeds = 8;

@@ -95,7 +95,8 @@ impl BackQueue {
         // stays while the round trip has room for it.
         let longer = Nanos::from(Duration::from_micros(longer.into()));
         let hidden = self.own_interval.min(longer / WAITING_REPORTS);
-        let own = (surely / WAITING_REPORTS).max(hidden).min(LONGEST_OWN);
+        let alone = Some(surely / WAITING_REPORTS).filter(|alone| *alone <= LONGEST_OWN);
+        let own = alone.unwrap_or_default().max(hidden);
         let is_own = core::mem::take(&mut self.reports) > core::mem::take(&mut self.data);
         self.own_interval = if is_own { own } else { Nanos::ZERO };
         let waiting = if f64::from(sync.ack_loss_rate) < OVERFLOW * 65_536.0 {
