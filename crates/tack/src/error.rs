@@ -209,6 +209,7 @@ fn kind(reason: CloseReason) -> io::ErrorKind {
         CloseReason::NoRoute => io::ErrorKind::NetworkUnreachable,
         CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
         CloseReason::Dishonest => io::ErrorKind::InvalidData,
+        CloseReason::NoMemory => io::ErrorKind::OutOfMemory,
         _ => io::ErrorKind::Other,
     }
 }
@@ -225,6 +226,7 @@ fn describe(reason: CloseReason) -> &'static str {
         CloseReason::NoRoute => "this machine has no route to the peer",
         CloseReason::Aborted => "the connection was aborted on this side",
         CloseReason::Dishonest => "the peer acknowledged what it was not sent",
+        CloseReason::NoMemory => "no memory is left for a peer that takes nothing",
         _ => "the connection ended",
     }
 }

@@ -235,6 +235,7 @@ const fn close_name(reason: CloseReason) -> &'static str {
         CloseReason::NoRoute => "no_route",
         CloseReason::Aborted => "aborted",
         CloseReason::Dishonest => "dishonest",
+        CloseReason::NoMemory => "no_memory",
         _ => "other",
     }
 }

@@ -24,6 +24,8 @@ pub enum CloseReason {
     Aborted,
     /// The peer acknowledged what had not been sent.
     Dishonest,
+    /// The endpoint's memory was used up, and the peer's window had been closed for a minute.
+    NoMemory,
 }
 
 impl fmt::Display for CloseReason {
@@ -37,6 +39,7 @@ impl fmt::Display for CloseReason {
             Self::NoRoute => "there is no route to the peer",
             Self::Aborted => "the connection was aborted",
             Self::Dishonest => "the peer acknowledged what it was not sent",
+            Self::NoMemory => "no memory is left for a peer that takes nothing",
         })
     }
 }

@@ -14,6 +14,9 @@ use crate::ack::policy::LossDetectedBy;
 use crate::recovery::tlp::HeldBack;
 use crate::trace::Traced;
 
+/// How long a peer may keep its window closed while the endpoint's memory is used up.
+const LONGEST_CLOSED: Duration = Duration::from_secs(60);
+
 impl Connection {
     /// Runs every timer whose deadline is not after `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
@@ -203,8 +206,14 @@ impl Connection {
             return;
         }
         // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves
-        // the decision to the application); when that has let go, nobody is left to decide.
-        if !self.receiver.reading && now.saturating_since(since) >= self.config.fin_wait {
+        // the decision to the application); when that has let go, nobody is left to decide. Nor may
+        // such peers keep others out: where the endpoint has no memory left, their queues go.
+        let held = now.saturating_since(since);
+        if self.is_out_of_memory() && held >= LONGEST_CLOSED {
+            self.end_with_reset(CloseReason::NoMemory);
+            return;
+        }
+        if !self.receiver.reading && held >= self.config.fin_wait {
             self.end_with_reset(CloseReason::TimedOut);
             return;
         }

@@ -47,6 +47,11 @@ impl Connection {
         self.receiver.window.set_cap(cap);
     }
 
+    /// The endpoint's memory was used up when it looked last.
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.memory.pressure == Pressure::Exhausted
+    }
+
     /// Most bytes that may be queued.
     #[inline]
     pub(super) fn send_buffer(&self) -> usize {

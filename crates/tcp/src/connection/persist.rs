@@ -14,8 +14,10 @@ const MAX_BACKOFF: u32 = 16;
 pub(super) struct Persist {
     /// Doublings of the interval.
     backoff: u32,
-    /// When the window began to hold everything back.
+    /// When the window began to hold everything back, and the position from which on it did. A
+    /// window that opened since for less than a segment in all changes nothing.
     since: Instant,
+    from: Option<StreamOffset>,
     /// A window probe left with the octet below this position.
     probed: StreamOffset,
 }
@@ -25,13 +27,20 @@ impl Persist {
         Self {
             backoff: 0,
             since: now,
+            from: None,
             probed: StreamOffset::FIRST_BYTE,
         }
     }
 
-    /// The window begins to hold everything back.
-    pub(super) fn begin(&mut self, now: Instant) {
-        self.since = now;
+    /// The window begins to hold back everything from `una` on, segments of `mss` bytes.
+    pub(super) fn begin(&mut self, now: Instant, una: StreamOffset, mss: u64) {
+        if self
+            .from
+            .is_none_or(|from| una.saturating_since(from) >= mss)
+        {
+            self.since = now;
+            self.from = Some(una);
+        }
     }
 
     /// When the window began to hold everything back.
@@ -95,5 +104,21 @@ mod tests {
         assert_eq!(persist.wait(rto, max, false), max);
         persist.end();
         assert_eq!(persist.wait(rto, max, true), rto);
+    }
+
+    #[test]
+    fn a_window_that_opens_for_a_byte_now_and_then_is_closed() {
+        let mut persist = Persist::new(Instant::ZERO);
+        let at = Instant::from_millis;
+        for (time, una, since) in [
+            (10, 5_000, 10),
+            (20, 5_001, 10),
+            (30, 5_999, 10),
+            (40, 6_000, 40),
+            (50, 6_001, 40),
+        ] {
+            persist.begin(at(time), StreamOffset(una), 1_000);
+            assert_eq!(persist.since(), at(since), "{una}");
+        }
     }
 }

@@ -527,8 +527,14 @@ impl Endpoint {
     /// Runs the timers of every connection whose deadline is not after `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.table.next_expired(now) {
+            let pressure = self.pressure();
             if let Some(entry) = self.table.get_mut(id) {
+                entry.connection.set_pressure(pressure);
                 entry.connection.handle_timeout(now);
+                if entry.is_closed() {
+                    // What it held is there for the next one.
+                    self.table.charge(id);
+                }
                 self.table.activate(id);
             }
         }

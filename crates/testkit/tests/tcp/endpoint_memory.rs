@@ -1,9 +1,9 @@
 //! Memory: what a connection gives back once it does not need it, and what happens at the
 //! endpoint's limit.
 
-use tack_tcp::{Config, ConnectError, Endpoint, EndpointConfig};
+use tack_tcp::{CloseReason, Config, ConnectError, Endpoint, EndpointConfig};
 use tack_testkit::{Model, Pair, Side};
-use tack_wire::Flags;
+use tack_wire::{Flags, SeqNum};
 
 use crate::endpoints::{NOW, arrive, drain, header, open, peer};
 use crate::settings::{ms, plain, secs};
@@ -186,5 +186,82 @@ fn ended_streams_hold_nothing() {
         assert_eq!(pair.connection(side).buffer_memory(), 0, "{side:?}");
         let memory = pair.connection(side).memory();
         assert!(memory < 16 << 10, "{side:?}: {memory}");
+    }
+}
+
+/// Peers take some data, close their windows and only answer probes from then on, until the queues
+/// for them use up the endpoint's memory. After a minute of that they go, as many as must: others
+/// are let in. Where memory is left they stay for good (RFC 9293 MUST-37).
+#[test]
+fn peers_with_closed_windows_do_not_keep_others_out() {
+    for (limit, stay) in [(8 << 20, false), (64 << 20, true)] {
+        let mut endpoint = with_memory(limit);
+        endpoint.listen(80, plain(), 100).expect("free");
+        let mut connections = Vec::new();
+        for port in 1..=40 {
+            if endpoint.memory() >= limit {
+                break;
+            }
+            let (id, next) = open(&mut endpoint, NOW, peer(1), port);
+            while let Some(mut connection) = endpoint.get_mut(id)
+                && connection.write(NOW, &[0; 65_536]).unwrap_or(0) > 0
+            {
+                drop(connection);
+                drain(&mut endpoint, NOW);
+            }
+            connections.push((port, id, next));
+        }
+        assert_eq!(endpoint.memory() < limit, stay);
+        let mut now = NOW;
+        // The first timeouts and probes come soon, the last ones each minute.
+        for _ in 0..20 {
+            now += secs(30);
+            endpoint.handle_timeout(now);
+            drain(&mut endpoint, now);
+            for (port, id, next) in &connections {
+                let Some(connection) = endpoint.get(*id) else {
+                    continue;
+                };
+                let stats = connection.stats(now);
+                let sent = (stats.data_bytes - stats.retransmitted_bytes) as u32;
+                let mut answer = header(*port, Flags::ACK, 101, 0);
+                answer.ack = SeqNum(next.0.wrapping_add(sent));
+                answer.window = 0;
+                arrive(&mut endpoint, now, peer(1), answer, &[]);
+            }
+        }
+        let left = |endpoint: &Endpoint| {
+            let lives = |id| {
+                endpoint
+                    .get(id)
+                    .is_some_and(|one| one.close_reason().is_none())
+            };
+            connections.iter().filter(|(_, id, _)| lives(*id)).count()
+        };
+        if stay {
+            assert_eq!(left(&endpoint), connections.len());
+        } else {
+            // No more of them than there had to be.
+            let left = left(&endpoint);
+            assert!(
+                left + 5 > connections.len(),
+                "{left} of {}",
+                connections.len()
+            );
+            let reasons = connections.iter().filter_map(|(_, id, _)| {
+                let connection = endpoint.get(*id)?;
+                connection.close_reason()
+            });
+            assert!(reasons.into_iter().all(|why| why == CloseReason::NoMemory));
+        }
+        let before = endpoint.stats().syns_dropped;
+        arrive(
+            &mut endpoint,
+            now,
+            peer(2),
+            header(1_000, Flags::SYN, 5, 0),
+            &[],
+        );
+        assert_eq!(endpoint.stats().syns_dropped, before, "{limit}");
     }
 }

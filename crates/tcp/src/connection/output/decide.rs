@@ -229,7 +229,8 @@ impl Connection {
         if usable < queued {
             self.telemetry.limits.set(now, Limit::Rwnd);
             if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
-                self.persist.begin(now);
+                let mss = u64::from(self.mtu.mss());
+                self.persist.begin(now, self.snd.una, mss);
                 self.arm_persist(now);
             }
         } else {
