@@ -429,3 +429,43 @@ pub(crate) fn lists_with_data() {
     let readable = peer.peer.with(|connection, _| connection.readable());
     assert_eq!(readable, field.len(), "only what came as data");
 }
+
+/// Each half timeout a report says that one more segment above the first one arrived: only the
+/// cumulative acknowledgement restarts the retransmission timer (RFC 6298 §5.3). It runs out after
+/// the first timeout, and up to three that retransmissions of the head are given.
+#[test]
+fn reports_without_cumulative_progress_do_not_keep_the_timeout_away() {
+    for congestion in Algorithm::ALL {
+        let mut peer = TackPeer::new(Config {
+            congestion,
+            ..tack()
+        });
+        let departure = peer
+            .write(1_000_000)
+            .last()
+            .map_or(0, |last| stamp(last).departure);
+        let first = peer.peer.elapsed();
+        let step = peer.stats().rto / 2;
+        for arrived in 1..=9 {
+            peer.peer.wait(step);
+            if peer.stats().rto_count > 0 {
+                break;
+            }
+            let report = Report {
+                lists: true,
+                timing: echo(departure, 0),
+                ..peer.report(arrived)
+            };
+            let above = lists(&[(u64::from(FULL), u64::from(arrived * FULL))], &[]);
+            peer.send_report(1, report, &above);
+            peer.peer.take_output();
+        }
+        let stats = peer.stats();
+        assert_eq!(stats.bytes_acked, 0);
+        let waited = peer.peer.elapsed() - first;
+        assert!(
+            stats.rto_count > 0,
+            "{congestion}: no timeout in {waited:?}"
+        );
+    }
+}
