@@ -194,6 +194,8 @@ fn digest(name: &str, text: &str) -> String {
         .unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
     let mut report = run(&scenario, 1, &mut Observers::default())
         .unwrap_or_else(|broken| panic!("{name}: {broken}"));
+    let stalls: u64 = report.flows.iter().map(|flow| flow.stalls).sum();
+    assert_eq!(stalls, 0, "{name}");
     report.wall_seconds = 0.0;
     report.events = 0;
     assert!(

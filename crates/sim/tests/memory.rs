@@ -30,6 +30,7 @@ fn peak(network: &str, is_wifi: bool, count: usize, app: &str, duration: u32) ->
         for flow in &report.flows {
             let requests = flow.requests.as_ref().expect("the flow asks");
             assert!(requests.completed >= least, "{}", requests.completed);
+            assert_eq!(flow.stalls, 0);
         }
     });
     taken.bytes_max

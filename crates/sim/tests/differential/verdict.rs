@@ -65,12 +65,16 @@ pub(crate) fn search(path: Path, comparison: Comparison) -> Verdict {
     let mut nth = 0;
     let [mut tack, mut plain] = runs.map(|runs| Figures::median(&runs));
     let mut flags = judge(&path, &tack, &plain);
-    // The processor's time is that of the runs without checks.
+    // The processor's time is that of the runs without checks, whatever else is flagged.
+    let is_expensive = flags.contains(&Flag::Cpu);
     if !flags.is_empty() && flags != [Flag::Cpu] {
         nth = FIRST;
         [tack, plain] = both.each_ref().map(|variant| fresh(&path, variant));
         flags = judge(&path, &tack, &plain);
         flags.retain(|flag| *flag != Flag::Cpu);
+        if is_expensive {
+            flags.push(Flag::Cpu);
+        }
     }
     let mut explained = Vec::new();
     flags.retain(
