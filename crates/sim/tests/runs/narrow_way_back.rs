@@ -200,8 +200,8 @@ fn a_plain_policy_that_acknowledges_as_rarely_suffers_as_much_from_bursts() {
         (bytes / 1e6, acks / bytes * 1e6)
     };
     let tack = run("tack", "0.0138");
-    // As the search looks for it: counted for each byte, how rarely a policy acknowledges depends on
-    // what timeouts repeat.
+    // As the search looks for it: how rarely a policy acknowledges, counted for each byte, depends
+    // on what timeouts repeat.
     let (name, sparse) = [4, 8, 12, 16, 32, 64]
         .map(|count| format!("delayed:{count}"))
         .into_iter()

@@ -203,10 +203,9 @@ fn peers_with_closed_windows_do_not_keep_others_out() {
                 break;
             }
             let (id, next) = open(&mut endpoint, NOW, peer(1), port);
-            while let Some(mut connection) = endpoint.get_mut(id)
+            while let Some(connection) = endpoint.get_mut(id)
                 && connection.write(NOW, &[0; 65_536]).unwrap_or(0) > 0
             {
-                drop(connection);
                 drain(&mut endpoint, NOW);
             }
             connections.push((port, id, next));
