@@ -12,10 +12,10 @@ const DUPLICATES: &str = "duplicate = ";
 
 /// The plain policy is faster with a fault than without it. One cause is known: segments that came
 /// twice, as duplicates or after a timeout that a blackout made, widen its reordering window
-/// (RFC 8985 §6.2, step 4). Losses are told later then, so that slow start ends with a larger
-/// flight, and repetitions leave behind a burst of losses and not into it. Without the fault the
-/// plain policy must be slower than with it and no faster than TACK is with it, and the difference
-/// must be gone; and TACK itself must not suffer from the fault.
+/// (RFC 8985 §6.2, step 4). The sender then declares losses later. So its flight is larger when
+/// slow start ends, and it repeats a segment after a burst of losses, not within it. Without the
+/// fault the plain policy must be slower than with it and no faster than TACK is with it, and the
+/// difference must be gone; and TACK itself must not suffer from the fault.
 pub(crate) fn helpful_fault(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let duplicates = path.toml.lines().any(|line| line.starts_with(DUPLICATES));
     let duplicates = duplicates.then(|| "wired.duplicate=0".to_owned());

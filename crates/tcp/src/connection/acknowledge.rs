@@ -11,7 +11,7 @@ use super::limits::WindowUse;
 use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
-use crate::ack::feedback::{ReadContext, SenderState};
+use crate::ack::feedback::ReadContext;
 use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Ack, Cause, Congestion, CongestionController, RateSample, RecoveryShaping};
 use crate::recovery::LossView;
@@ -584,21 +584,5 @@ impl Connection {
         if self.telemetry.counters.data_segments > 0 {
             self.state_round_trip(now, newest);
         }
-    }
-
-    /// As [`Self::inform_peer`], whether or not data has left.
-    pub(super) fn state_round_trip(&mut self, now: Instant, newest: Option<Duration>) {
-        let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
-            return;
-        };
-        let state = SenderState {
-            now,
-            min_rtt,
-            smoothed_rtt,
-            round_trip: self.rtt.current(newest).unwrap_or(smoothed_rtt),
-            newest,
-            startup: self.cc.in_slow_start(),
-        };
-        self.feedback.poll_sync(&state);
     }
 }

@@ -10,6 +10,7 @@ use tack_wire::{Ecn, Flags, Header, SeqNum, TackOption};
 use super::Connection;
 use super::acking::Received;
 use super::output::{Filled, append, single};
+use crate::ack::feedback::SenderState;
 use crate::ack::policy::{AckReason, Carried};
 use crate::stats::Stats;
 use crate::trace::{AckSent, Traced};
@@ -60,6 +61,23 @@ impl Connection {
         let start = batch.buf.len();
         append(batch, &header, &lists[..len], &[]);
         Filled::one(batch.buf.len() - start, Ecn::NotEct)
+    }
+
+    /// States to the peer the round trip and what belongs to it, if it needs to know. `newest`: the
+    /// round trip measured now, if any.
+    pub(super) fn state_round_trip(&mut self, now: Instant, newest: Option<Duration>) {
+        let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
+            return;
+        };
+        let state = SenderState {
+            now,
+            min_rtt,
+            smoothed_rtt,
+            round_trip: self.rtt.current(newest).unwrap_or(smoothed_rtt),
+            newest,
+            startup: self.cc.in_slow_start(),
+        };
+        self.feedback.poll_sync(&state);
     }
 
     /// Appends what the peer has to know about our sending.
